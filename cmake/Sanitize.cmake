@@ -1,0 +1,10 @@
+# Sanitizers reach our code and the parts of llama.cpp that we link, so that its own loader is checked too.
+if(ONEBIT_SANITIZE STREQUAL "address")
+    add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
+    add_link_options(-fsanitize=address,undefined)
+elseif(ONEBIT_SANITIZE STREQUAL "thread")
+    add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -g1)
+    add_link_options(-fsanitize=thread)
+elseif(ONEBIT_SANITIZE)
+    message(FATAL_ERROR "ONEBIT_SANITIZE is '${ONEBIT_SANITIZE}', expected address, thread or nothing")
+endif()

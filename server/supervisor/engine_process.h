@@ -1,0 +1,76 @@
+// One engine: a child process that runs llama.cpp's server on a Unix socket in a folder of mode 0700.
+// The supervisor alone starts, watches, restarts and stops it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace onebit {
+
+enum class EngineState { starting, ready, stopping, stopped, failed };
+const char* to_string(EngineState state);
+
+struct EngineOptions {
+    std::filesystem::path program;         // this binary
+    std::vector<std::string> arguments;    // of llama.cpp's server, without --host and --port
+    std::filesystem::path runtime_folder;  // mode 0700, of this supervisor
+    std::string label;                     // the model's id, for the log
+    std::chrono::seconds start_timeout{600};   // without any sign of progress
+    std::chrono::seconds hang_timeout{30};     // least time without progress; the real one scales with the measured graph
+    std::chrono::seconds stop_timeout{10};     // from SIGTERM to SIGKILL
+    bool restart = true;                   // after a crash or a hang, with back-off
+};
+
+struct EngineStatus {
+    EngineState state = EngineState::stopped;
+    int64_t pid = 0;
+    double load_progress = 0;       // 0 to 1
+    uint64_t graphs = 0, pipelines = 0;
+    uint64_t restarts = 0, hangs = 0;
+    uint64_t resident_bytes = 0;    // RSS, measured
+    uint64_t cpu_milliseconds = 0;
+    std::string last_failure;       // signal or exit code, and the last lines of its error output; empty if none
+    std::chrono::milliseconds retry_after{0};  // until the next start, while it waits
+};
+
+// Thread rules: every member function may be called from any thread.
+class EngineProcess {
+public:
+    // Starts the child and a thread that watches it, and returns at once. Error io when it cannot be started at all.
+    static Result<std::unique_ptr<EngineProcess>> start(EngineOptions options);
+    ~EngineProcess();  // stop()
+
+    EngineStatus status() const;
+    std::filesystem::path socket() const;      // of the present child; each start has a new one
+    uint64_t generation() const;               // grows by one with each start of the child
+
+    // Waits until ready; error unavailable with last_failure when it failed, timeout otherwise.
+    Result<void> wait_ready(std::chrono::milliseconds limit) const;
+
+    // Requests in flight: a hang is a graph, or a request, without any progress for the time limit.
+    void request_begun();
+    void request_ended();
+
+    // SIGTERM, after stop_timeout SIGKILL; returns when the child is gone and its memory is returned.
+    void stop();
+
+    // The time without progress after which this engine counts as hung, from what was measured.
+    std::chrono::milliseconds present_hang_timeout() const;
+
+private:
+    struct Impl;
+    explicit EngineProcess(std::unique_ptr<Impl> impl);
+    std::unique_ptr<Impl> impl_;
+};
+
+// The time limit as a pure function: max(least, 20 x the longest measured graph).
+std::chrono::milliseconds hang_timeout(std::chrono::seconds least, uint64_t longest_graph_us);
+
+}  // namespace onebit

@@ -1,0 +1,46 @@
+// The page of memory through which an engine process shows its supervisor that it makes progress.
+// The engine writes, the supervisor reads; no calls, no locks. Both are the same binary, so the layout is private.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace onebit {
+
+struct HeartbeatPage {
+    static constexpr uint32_t kMagic = 0x31626974;  // "1bit"
+    uint32_t magic;
+    uint32_t version;
+    std::atomic<uint64_t> graphs_begun;      // per graph handed to a backend
+    std::atomic<uint64_t> graphs_done;
+    std::atomic<uint64_t> pipelines;         // GPU pipelines compiled since start
+    std::atomic<uint64_t> load_permille;     // 0 to 1000 while the weights load
+    std::atomic<uint64_t> longest_graph_us;  // of those done, without the first of each kind
+    std::atomic<uint64_t> last_graph_us;
+    std::atomic<uint64_t> ready;             // 1 once the model serves
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+// One mapped page; unmapped on destruction.
+class Heartbeat {
+public:
+    // Supervisor: a new page in a memfd, zeroed, that a child may inherit.
+    static Result<Heartbeat> create();
+    // Engine: the page of an inherited descriptor. Error invalid when it is not such a page.
+    static Result<Heartbeat> attach(int fd);
+    Heartbeat(Heartbeat&& other) noexcept;
+    Heartbeat& operator=(Heartbeat&& other) noexcept;
+    ~Heartbeat();
+    HeartbeatPage& page() const { return *page_; }
+    int fd() const { return fd_.get(); }
+
+private:
+    Heartbeat(UniqueFd fd, HeartbeatPage* page) : fd_(std::move(fd)), page_(page) {}
+    UniqueFd fd_;
+    HeartbeatPage* page_ = nullptr;
+};
+
+}  // namespace onebit
