@@ -20,14 +20,16 @@ Result<std::filesystem::path> cache_folder();
 Result<std::filesystem::path> models_folder();
 
 // Writes a file in one step: to a temporary name beside it, fsync, rename. After an error, a full disk included,
-// the old file is as it was and no temporary file is left. mode: permission bits of the new file.
+// the old file is as it was and no temporary file is left. mode: permission bits of the new file, whatever the umask.
+// Error not_found when the folder is missing. A read-only file is replaced too: the folder's permissions decide.
 Result<void> publish_file(const std::filesystem::path& path, std::span<const std::byte> bytes, uint32_t mode = 0600);
 
 // A bounded cache of files by key in one folder; the least recently used ones go first.
 // Thread rules: every call may come from any thread or process; a get sees a whole entry or none.
 class FileCache {
 public:
-    // folder: created with mode 0700. max_bytes: total size of the entries that put() keeps to.
+    // folder: created with mode 0700; conflict when it belongs to another user or others may write to it, which every
+    // later call checks again. max_bytes: total size of the entries, 64 bytes of header each, that put() keeps to.
     static Result<FileCache> open(std::filesystem::path folder, uint64_t max_bytes);
 
     // key: any bytes; entries are named by their SHA-256. Error not_found on a miss; an entry whose recorded digest

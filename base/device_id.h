@@ -33,7 +33,7 @@ struct DeviceId {
     std::optional<DeviceUuid> uuid;
 
     // The same piece of hardware: equal PCI addresses, or equal UUIDs where an address is missing.
-    // Two devices without either are the same only if their names are equal.
+    // Two devices without either are the same only if their names are equal. A UUID of zeros counts as missing.
     bool same_hardware(const DeviceId& other) const;
 };
 

@@ -45,7 +45,8 @@ const char* to_string(ErrorCode code);
 // subject: the file or call; errno_value: taken right after the call failed.
 Error error_from_errno(int errno_value, std::string subject, std::string remedy = {});
 
-// Valid UTF-8 of the bytes, invalid parts as U+FFFD and control characters but tab as spaces. For text that is shown.
+// Valid UTF-8 of the bytes, invalid parts as U+FFFD and control characters but tab as spaces, as are line
+// separators and direction overrides. For text that is shown.
 std::string printable(std::string_view bytes);
 
 }  // namespace onebit
