@@ -11,7 +11,8 @@ enum class LogLevel { error, warning, info, verbose, debug };
 void set_log_level(LogLevel level);
 LogLevel log_level();
 
-// Writes one line with one write(2); text is made printable first and cut at 16 KiB. room: the part that speaks, such as "server".
+// Writes one line with one write(2); text is made printable first and cut at 16 KiB. room: the part that speaks, such
+// as "server".
 // Safe from any thread; not from a signal handler. Failure to write is ignored.
 void log_line(LogLevel level, std::string_view room, std::string_view text);
 
