@@ -1,9 +1,10 @@
+# shellcheck shell=bash
 # Shared by all scripts: messages, the cache folder, pins. Source it, do not run it.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-CACHE=${ONEBIT_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/1bit}
-# shellcheck source=../third_party/pins.env
+CACHE=${ONEBIT_CACHE:-${XDG_CACHE_HOME:-${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}/.cache}/1bit}
+# shellcheck source=third_party/pins.env
 . "$ROOT/third_party/pins.env"
 
 say() { printf '== %s\n' "$*" >&2; }
@@ -18,7 +19,7 @@ fail() {
 # need_disk DIR MIB: refuses early instead of dying in the middle of a step.
 need_disk() {
     local have
-    mkdir -p "$1" || fail "cannot create $1" "choose another cache folder with ONEBIT_CACHE=DIR"
+    mkdir -p "$1" 2>/dev/null || fail "cannot create the folder $1" "make it writable, or choose another cache folder with ONEBIT_CACHE=DIR"
     have=$(df -Pm "$1" | awk 'NR==2{print $4}')
     [ "$have" -ge "$2" ] || fail "$1 has $have MiB free, this step needs $2 MiB" \
         "free some space, or choose another folder with ONEBIT_CACHE=DIR"
@@ -27,11 +28,43 @@ need_disk() {
 # version_at_least HAVE WANT
 version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n1)" = "$2" ]; }
 
+# work_folder NAME MIB: sets $work to a new folder in the cache that is removed at exit, and holds the lock of NAME until
+# then, so that two runs do not do the same step at once. What a killed run left behind is removed.
+work_folder() {
+    need_disk "$CACHE" "$2"
+    exec 9>"$CACHE/$1.lock"
+    flock -n 9 || { say "waiting for another run of this step ($1)"; flock 9; }
+    rm -rf "$CACHE/$1".work.*
+    work=$(mktemp -d "$CACHE/$1.work.XXXXXX")
+    trap 'rm -rf "$work"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+}
+
 # publish FROM TO: makes a finished folder visible in one step, so that an interrupted run leaves nothing half done.
 publish() {
     rm -rf "$2"
     mkdir -p "$(dirname "$2")"
-    mv "$1" "$2"
+    mv -T "$1" "$2"
+}
+
+# fetch_npm NAME@VERSION INTEGRITY DIR: unpacks an npm package without running any of its scripts. Needs $work.
+fetch_npm() {
+    local archive have
+    command -v npm >/dev/null || fail "npm is missing" "run scripts/install-packages"
+    mkdir -p "$work/npm-pack"
+    (cd "$work/npm-pack" && npm pack --loglevel=error "$1" >"$work/npm-pack.log" 2>&1) || {
+        tail -n 5 "$work/npm-pack.log" >&2
+        fail "could not fetch $1 from the npm registry" "check the network and 'npm config get registry', then run again"
+    }
+    archive=$(find "$work/npm-pack" -name '*.tgz')
+    [ -n "$archive" ] || fail "npm delivered no archive of $1" "see what 'npm pack $1' says"
+    if [ -n "$2" ]; then
+        have=sha512-$(openssl dgst -sha512 -binary "$archive" | base64 -w0)
+        [ "$have" = "$2" ] || fail "$1 has digest $have, expected $2" "run again; if it stays so, the pin in third_party/pins.env is wrong"
+    fi
+    mkdir -p "$3" && tar -xzf "$archive" -C "$3" --strip-components=1
+    rm -r "$work/npm-pack"
 }
 
 as_root() {
