@@ -16,7 +16,7 @@ const char* to_string(DeviceKind kind);
 
 struct BackendView {
     DeviceId id;
-    std::string driver;                      // name and version, or empty
+    std::string driver;                               // name and version, or empty
     std::optional<uint64_t> total_bytes, free_bytes;  // unset: the driver does not say
 };
 
@@ -24,10 +24,10 @@ struct PhysicalDevice {
     std::string name;
     DeviceKind kind = DeviceKind::cpu;
     std::vector<BackendView> backends;
-    std::optional<uint64_t> total_bytes, free_bytes;       // free <= total; one pool on an APU: carve-out + GTT
+    std::optional<uint64_t> total_bytes, free_bytes;        // free <= total; one pool on an APU: carve-out + GTT
     std::optional<uint64_t> carve_out_bytes, shared_bytes;  // the parts of it on an APU
-    bool chosen_by_default = false;          // software GPUs never are
-    std::string note;                        // such as "software Vulkan: runs on the CPU, for tests"
+    bool chosen_by_default = false;                         // software GPUs never are
+    std::string note;                                       // such as "software Vulkan: runs on the CPU, for tests"
 };
 
 // sysfs: root of /sys, replaceable for tests. Software Vulkan is only listed when GGML_VK_VISIBLE_DEVICES names it.
@@ -42,5 +42,24 @@ struct RawDevice {
     uint64_t total_bytes = 0, free_bytes = 0;
 };
 std::vector<PhysicalDevice> group_devices(const std::vector<RawDevice>& raw, const std::string& sysfs);
+
+// ggml names of the devices to use when the user names none: every discrete GPU, else the integrated one, one backend
+// of each; empty when there is no GPU but the CPU (and software Vulkan, which is never chosen by itself).
+std::vector<std::string> default_devices(const std::vector<PhysicalDevice>& devices);
+
+// What the user asked for as ggml names: a list separated by commas of ggml names ("Vulkan0"), backends ("vulkan"),
+// PCI addresses, or indices of the list; "auto" as default_devices, "none" or "cpu" as {"CPU"}. Never replaces a device
+// that is not there by another: error not_found with what there is, usage for an empty item.
+Result<std::vector<std::string>> select_devices(const std::string& wanted, const std::vector<PhysicalDevice>& devices);
+
+// "Vulkan0 (Radeon 8060S, 0000:c4:00.0)": for the log, so that nobody has to guess which GPU an index is.
+std::string device_line(const std::vector<PhysicalDevice>& devices, const std::string& ggml_name);
+
+// Whether a description is that of a Vulkan driver that runs on the CPU.
+bool is_software_vulkan(const std::string& description);
+
+// As `1bit devices` prints them. The JSON carries each backend's ggml name as "device".
+std::string devices_to_text(const std::vector<PhysicalDevice>& devices);
+std::string devices_to_json(const std::vector<PhysicalDevice>& devices);
 
 }  // namespace onebit

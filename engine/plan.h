@@ -19,8 +19,8 @@ struct PlanRequest {
 };
 
 struct PlanRow {
-    std::string device;   // "CPU", "Vulkan0"
-    std::string pool;     // rows of one pool share their memory: counted once against it
+    std::string device;  // "CPU", "Vulkan0"
+    std::string pool;    // rows of one pool share their memory: counted once against it
     uint64_t weights = 0, kv_cache = 0, compute = 0;
     uint64_t free_bytes = 0, total_bytes = 0;  // 0: unknown
     uint64_t needed() const { return weights + kv_cache + compute; }
@@ -30,7 +30,8 @@ struct Plan {
     std::string model;
     uint32_t context = 0;
     std::vector<PlanRow> rows;
-    bool fits = true;             // every pool: sum of needed() <= free; unknown counts as fitting, with a note
+    bool fits = true;  // every row: needed() <= free, and every pool: sum of needed() <= the largest free of
+                       // its rows; unknown counts as fitting, with a note
     std::vector<std::string> notes;  // what does not fit and what would: a smaller context, another device
 };
 
@@ -42,5 +43,7 @@ void judge(Plan& plan);
 
 // As `1bit plan` and a refusing `serve` print it.
 std::string to_table(const Plan& plan);
+// {"fits", "model", "context", "table", "rows", "notes"}
+std::string plan_to_json(const Plan& plan);
 
 }  // namespace onebit

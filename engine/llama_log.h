@@ -1,0 +1,27 @@
+// Keeps llama.cpp's log off the terminal while a one-shot command works with it.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+namespace onebit {
+
+// While one lives, llama.cpp's and ggml's lines go to our log at level verbose, and errors are kept for a message.
+// One at a time: llama.cpp's logger is global to the process.
+class LlamaLog {
+public:
+    LlamaLog();
+    ~LlamaLog();
+    LlamaLog(const LlamaLog&) = delete;
+    LlamaLog& operator=(const LlamaLog&) = delete;
+
+    // The first error since the start, which as a rule is the cause and not a consequence; empty if there was none.
+    std::string first_error() const;
+
+private:
+    static void receive(int level, const char* text, void* self);
+    mutable std::mutex mutex_;
+    std::string line_, error_;
+};
+
+}  // namespace onebit

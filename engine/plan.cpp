@@ -1,0 +1,206 @@
+#include "engine/plan.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.h"
+#include "common.h"
+#include "engine/devices.h"
+#include "engine/devices_host.h"
+#include "engine/devices_text.h"
+#include "engine/llama_log.h"
+#include "fit.h"
+
+namespace onebit {
+namespace {
+
+constexpr uint32_t least_useful_context = 512;
+constexpr uint32_t context_step = 256;  // llama.cpp pads the cache to multiples of this
+
+Result<ggml_type> cache_type(const std::string& name, const char* key) {
+    for (const ggml_type type : {GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0,
+                                 GGML_TYPE_Q4_1, GGML_TYPE_IQ4_NL, GGML_TYPE_Q5_0, GGML_TYPE_Q5_1}) {
+        if (name == ggml_type_name(type)) return type;
+    }
+    return Error{ErrorCode::usage, key, "f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0 or iq4_nl", "'" + name + "'", ""};
+}
+
+struct Measure {
+    std::vector<PlanRow> rows;
+    uint32_t trained_context = 0;
+};
+
+class Planner {
+public:
+    Planner(const PlanRequest& request, std::vector<PhysicalDevice> devices)
+        : request_(request), devices_(std::move(devices)), host_(read_host_memory()) {}
+
+    Result<void> choose() {
+        names_ = request_.devices.empty() ? default_devices(devices_) : request_.devices;
+        for (const std::string& name : names_) {
+            if (ggml_backend_dev_by_name(name.c_str()) == nullptr) {
+                auto known = select_devices(name, devices_);
+                if (!known.ok()) return std::move(known).error();
+                return Error{ErrorCode::not_found, "device '" + name + "'", "a ggml device name", "none such",
+                             "see 1bit devices"};
+            }
+        }
+        std::erase(names_, "CPU");
+        return {};
+    }
+
+    bool uses_gpu() const { return !names_.empty(); }
+
+    // One measure by llama.cpp: the model's metadata is read, nothing is allocated.
+    Result<Measure> measure(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const try {
+        common_params params;
+        params.model.path = request_.model_file;
+        params.n_ctx = static_cast<int32_t>(std::min<uint32_t>(context, INT32_MAX));
+        params.n_parallel = static_cast<int32_t>(std::max<uint32_t>(request_.parallel, 1));
+        params.n_ubatch = static_cast<int32_t>(request_.ubatch);
+        params.n_batch = std::max(params.n_batch, params.n_ubatch);
+        // as the server sets it: one token of each slot has logits
+        params.n_outputs_max = params.n_parallel;
+        params.kv_unified = params.n_parallel > 1;
+        params.cache_type_k = type_k;
+        params.cache_type_v = type_v;
+        params.n_gpu_layers = -2;
+        if (!cpu_only) {
+            for (const std::string& name : names_) params.devices.push_back(ggml_backend_dev_by_name(name.c_str()));
+        }
+        params.devices.push_back(nullptr);
+        llama_model_params model = common_model_params_to_llama(params);
+        const llama_context_params ctx = common_context_params_to_llama(params);
+
+        std::vector<ggml_backend_dev_t> used;
+        uint32_t layers = 0, experts = 0;
+        Measure result;
+        const LlamaLog log;
+        common_device_memory_data_vec data;
+        try {
+            data = common_get_device_memory_data(request_.model_file.c_str(), &model, &ctx, used, layers,
+                                                 result.trained_context, experts, GGML_LOG_LEVEL_ERROR);
+        } catch (const std::exception& error) {
+            const std::string reason = log.first_error();
+            return Error{ErrorCode::invalid, request_.model_file, "a model that llama.cpp can load",
+                         reason.empty() ? error.what() : reason, "1bit models shows what is known of it"};
+        }
+        for (size_t i = 0; i < data.size(); i++) {
+            const bool host = i >= used.size();  // the last entry
+            result.rows.push_back(row(host ? "CPU" : ggml_backend_dev_name(used[i]), data[i]));
+        }
+        return result;
+    } catch (const std::exception& error) {
+        return Error{ErrorCode::internal, request_.model_file, "a measure of its memory", error.what(), ""};
+    }
+
+    Plan plan_of(const Measure& measure, uint32_t context) const {
+        Plan plan;
+        plan.model = request_.model_file;
+        plan.context = context == 0 ? measure.trained_context : context;
+        plan.rows = measure.rows;
+        return plan;
+    }
+
+    bool fits(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const {
+        auto measured = measure(context, cpu_only, type_k, type_v);
+        if (!measured.ok()) return false;
+        Plan plan = plan_of(*measured, context);
+        judge(plan);
+        return plan.fits;
+    }
+
+    // The largest context that fits, or 0. Memory grows with the context, so halving the interval is right.
+    uint32_t largest_context(uint32_t too_much, ggml_type type_k, ggml_type type_v) const {
+        uint32_t low = least_useful_context, high = too_much;
+        if (low >= high || !fits(low, false, type_k, type_v)) return 0;
+        // a context within an eighth of the best is good enough, and each try reads the model's head again
+        while (high - low > std::max(context_step, low / 8)) {
+            const uint32_t middle = low + (high - low) / 2 / context_step * context_step;
+            if (middle == low) break;
+            (fits(middle, false, type_k, type_v) ? low : high) = middle;
+        }
+        return low;
+    }
+
+    void suggest(Plan& plan, ggml_type type_k, ggml_type type_v) const {
+        const uint32_t context = largest_context(plan.context, type_k, type_v);
+        if (context != 0) {
+            plan.notes.push_back("would fit: --ctx-size " + std::to_string(context));
+        }
+        if (type_k == GGML_TYPE_F16 && type_v == GGML_TYPE_F16) {
+            if (fits(plan.context, false, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0)) {
+                plan.notes.push_back("would fit: this context with --cache-type-k q8_0 --cache-type-v q8_0");
+            } else if (const uint32_t more = largest_context(plan.context, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0);
+                       more > context) {
+                plan.notes.push_back("would fit: --ctx-size " + std::to_string(more) +
+                                     " --cache-type-k q8_0 --cache-type-v q8_0");
+            }
+        }
+        if (uses_gpu() && fits(plan.context, true, type_k, type_v)) {
+            plan.notes.push_back("would fit: --device none (on the CPU)");
+        }
+        if (plan.notes.empty() || !plan.notes.back().starts_with("would fit")) {
+            plan.notes.push_back("nothing smaller fits either: take a smaller model or a smaller quantisation of it");
+        }
+    }
+
+private:
+    PlanRow row(const std::string& name, const common_device_memory_data& data) const {
+        PlanRow row;
+        row.device = name;
+        row.pool = name;
+        row.weights = data.model;
+        row.kv_cache = data.context;
+        row.compute = data.compute;
+        if (name == "CPU") {
+            row.pool = host_pool;
+            row.total_bytes = host_.total;
+            row.free_bytes = host_.available;
+            return row;
+        }
+        for (const PhysicalDevice& device : devices_) {
+            for (const BackendView& view : device.backends) {
+                if (view.id.name != name) continue;
+                const bool own_memory = device.kind == DeviceKind::discrete_gpu;
+                row.pool = !own_memory ? host_pool : view.id.pci ? to_string(*view.id.pci) : device.backends[0].id.name;
+                // an amount without how much of it is free says nothing about fitting
+                row.total_bytes = device.free_bytes ? device.total_bytes.value_or(0) : 0;
+                row.free_bytes = device.free_bytes.value_or(0);
+                if (device.kind == DeviceKind::software_gpu) {
+                    row.total_bytes = host_.total;
+                    row.free_bytes = host_.available;
+                }
+            }
+        }
+        return row;
+    }
+
+    static constexpr const char* host_pool = "host memory";
+    const PlanRequest& request_;
+    std::vector<PhysicalDevice> devices_;
+    std::vector<std::string> names_;
+    HostMemory host_;
+};
+
+}  // namespace
+
+Result<Plan> plan_model(const PlanRequest& request) {
+    auto type_k = cache_type(request.cache_type_k, "--cache-type-k");
+    if (!type_k.ok()) return std::move(type_k).error();
+    auto type_v = cache_type(request.cache_type_v, "--cache-type-v");
+    if (!type_v.ok()) return std::move(type_v).error();
+    auto devices = list_devices();
+    if (!devices.ok()) return std::move(devices).error();
+
+    Planner planner(request, std::move(*devices));
+    ONEBIT_RETURN_IF_ERROR(planner.choose());
+    auto measured = planner.measure(request.context, false, *type_k, *type_v);
+    if (!measured.ok()) return std::move(measured).error();
+    Plan plan = planner.plan_of(*measured, request.context);
+    judge(plan);
+    if (!plan.fits) planner.suggest(plan, *type_k, *type_v);
+    return plan;
+}
+
+}  // namespace onebit

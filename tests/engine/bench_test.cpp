@@ -1,0 +1,146 @@
+// If this fails, bench and verify judge a device by wrong numbers: a broken device passes or a good one is blamed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "engine/compare.h"
+
+namespace onebit {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const float ln2 = std::log(2.0f);
+
+TEST(CompareLogits, EqualLogitsDoNotDiffer) {
+    const std::vector<float> logits{1, 2, 5, -3};
+    const auto token = compare_logits(logits, logits, 2, 0.1);
+    EXPECT_TRUE(token.finite);
+    EXPECT_EQ(token.kl, 0);
+    EXPECT_EQ(token.nll_reference, token.nll_tested);
+    EXPECT_TRUE(token.same_top);
+    EXPECT_FALSE(token.tie);
+}
+
+// p = (1/2, 1/2), q = (3/4, 1/4): KL = 1/2 ln(2/3) + 1/2 ln 2 = 1/2 ln(4/3)
+TEST(CompareLogits, HandComputedDivergence) {
+    const std::vector<float> p{0, 0}, q{std::log(3.0f), 0};
+    const auto token = compare_logits(p, q, 1, 0.1);
+    EXPECT_NEAR(token.kl, 0.5 * std::log(4.0 / 3.0), 1e-6);
+    EXPECT_NEAR(token.nll_reference, std::log(2.0), 1e-6);
+    EXPECT_NEAR(token.nll_tested, std::log(4.0), 1e-6);
+    EXPECT_TRUE(token.tie);
+}
+
+TEST(CompareLogits, AShiftOfAllLogitsChangesNothing) {
+    const std::vector<float> p{0, ln2, 2 * ln2}, q{1000, 1000 + ln2, 1000 + 2 * ln2};
+    const auto token = compare_logits(p, q, 0, 0.1);
+    EXPECT_NEAR(token.kl, 0, 1e-8);
+    EXPECT_NEAR(token.nll_tested, std::log(7.0), 1e-4);
+}
+
+TEST(CompareLogits, ATieIsWithinTheMarginOnly) {
+    const std::vector<float> other{0, 5};
+    EXPECT_TRUE(compare_logits(std::vector<float>{1.0f, 1.24f}, other, 0, 0.25).tie);
+    EXPECT_FALSE(compare_logits(std::vector<float>{1.0f, 1.26f}, other, 0, 0.25).tie);
+    EXPECT_FALSE(compare_logits(std::vector<float>{9.0f, 1.0f}, other, 0, 0.25).same_top);
+}
+
+TEST(CompareLogits, OneTokenVocabulary) {
+    const auto token = compare_logits(std::vector<float>{7}, std::vector<float>{-2}, 0, 0.1);
+    EXPECT_TRUE(token.finite);
+    EXPECT_EQ(token.kl, 0);
+    EXPECT_TRUE(token.same_top);
+    EXPECT_FALSE(token.tie);
+}
+
+TEST(CompareLogits, WhatIsNoNumberIsNoResult) {
+    const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+    const std::vector<float> good{0, 1};
+    for (const auto& bad : {std::vector<float>{nan, 1}, {0, nan}, {inf, 0}, {-inf, -inf}, {}, {0}, {0, 1, 2}}) {
+        EXPECT_FALSE(compare_logits(good, bad, 0, 0.1).finite);
+        EXPECT_FALSE(compare_logits(bad, good, 0, 0.1).finite);
+    }
+    EXPECT_FALSE(compare_logits(good, good, 2, 0.1).finite);
+}
+
+TEST(CompareLogits, AForbiddenTokenIsFine) {
+    const float inf = std::numeric_limits<float>::infinity();
+    const auto token = compare_logits(std::vector<float>{-inf, 0, 0}, std::vector<float>{-inf, 0, 0}, 1, 0.1);
+    EXPECT_TRUE(token.finite);
+    EXPECT_EQ(token.kl, 0);
+}
+
+TEST(Comparison, HandComputedSums) {
+    ComparisonSum sum;
+    sum.add({true, 0.1, std::log(2.0), std::log(4.0), false, true});
+    sum.add({true, 0.3, std::log(8.0), std::log(4.0), false, false});
+    sum.add({true, 0.2, std::log(4.0), std::log(4.0), true, false});
+    const Comparison result = sum.result();
+    EXPECT_EQ(result.tokens, 3u);
+    EXPECT_EQ(result.ties, 1u);
+    EXPECT_NEAR(result.mean_kl, 0.2, 1e-12);
+    EXPECT_NEAR(result.max_kl, 0.3, 1e-12);
+    EXPECT_NEAR(result.top1_agreement, 0.5, 1e-12);
+    EXPECT_NEAR(result.perplexity_reference, 4, 1e-9);
+    EXPECT_NEAR(result.perplexity, 4, 1e-9);
+}
+
+Comparison good_comparison() {
+    Comparison result;
+    result.tokens = 100;
+    result.perplexity_reference = 10;
+    result.perplexity = 10.05;
+    result.mean_kl = 0.001;
+    result.top1_agreement = 0.99;
+    return result;
+}
+
+TEST(Faults, GoodHasNone) { EXPECT_THAT(faults(good_comparison(), {}), IsEmpty()); }
+
+TEST(Faults, EachLimitIsNamedWithItsNumber) {  // PD07
+    Comparison bad = good_comparison();
+    bad.perplexity = 10.2;
+    EXPECT_THAT(faults(bad, {}), ElementsAre(HasSubstr("perplexity 10.2 is not within 1 % of 10")));
+    bad.perplexity = 9.8;
+    EXPECT_THAT(faults(bad, {}), SizeIs(1)) << "better than the reference is wrong too";
+    bad = good_comparison();
+    bad.mean_kl = 1;
+    EXPECT_THAT(faults(bad, {}), ElementsAre(HasSubstr("mean KL 1 is above")));
+    bad = good_comparison();
+    bad.top1_agreement = 0.5;
+    EXPECT_THAT(faults(bad, {}), ElementsAre(HasSubstr("top-1 agreement 0.5 is below")));
+}
+
+TEST(Faults, NanAndNothingAreFaults) {
+    EXPECT_THAT(faults(Comparison{}, {}), ElementsAre("no token was compared"));
+    Comparison bad = good_comparison();
+    bad.mean_kl = bad.perplexity = bad.top1_agreement = std::nan("");
+    EXPECT_THAT(faults(bad, {}), SizeIs(3));
+    bad = good_comparison();
+    bad.not_finite = 1;
+    EXPECT_THAT(faults(bad, {}), ElementsAre(HasSubstr("1 of 100 positions")));
+    bad.not_finite = 100;
+    EXPECT_THAT(faults(bad, {}), SizeIs(1));
+}
+
+TEST(Spread, MedianAndQuartiles) {
+    EXPECT_EQ(spread_of({}).count, 0u);
+    EXPECT_EQ(spread_of({7}).median, 7);
+    EXPECT_EQ(spread_of({7}).lower_quartile, 7);
+    const Spread spread = spread_of({5, 1, 4, 2, 3});
+    EXPECT_EQ(spread.median, 3);
+    EXPECT_EQ(spread.lower_quartile, 2);
+    EXPECT_EQ(spread.upper_quartile, 4);
+    EXPECT_EQ(spread.least, 1);
+    EXPECT_EQ(spread.most, 5);
+    EXPECT_EQ(spread_of({1, 2}).median, 1.5);
+}
+
+}  // namespace
+}  // namespace onebit
