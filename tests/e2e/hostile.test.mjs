@@ -1,0 +1,220 @@
+// Breaks when a request that is wrong, huge or hostile ends the server, is answered as if it were right, or gets an
+// error that does not say what is wrong.
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { before, describe, test } from 'node:test';
+import * as h from './harness.mjs';
+
+const file = h.wholeFile();
+
+// The error's message, after checking the form that each error must have.
+function refusal(answer, status) {
+    const statuses = [status].flat();
+    assert.ok(statuses.includes(answer.status), `status ${answer.status}, expected ${statuses}: ${answer.text}`);
+    const { error } = answer.json();
+    assert.ok(typeof error.message === 'string' && error.message.length > 0, answer.text);
+    assert.ok(error.type, answer.text);
+    return error;
+}
+
+describe('requests that are wrong', () => {
+    let server;
+    before(async () => {
+        server = await h.startServer(file, { engine: ['-c', '512', '-np', '1', '--no-context-shift', '--slots'] });
+    });
+    const alive = async () => assert.match((await h.chat(server, 'What is the capital of France?')).text, /Paris/);
+    const chatBytes = (...bytes) => Buffer.concat([Buffer.from('{"messages":[{"role":"user","content":"'), Buffer.from(bytes), Buffer.from('"}]}')]);
+
+    // API01
+    test('API01: bytes that are no UTF-8 are a 400', async () => {
+        for (const bytes of [[0xc4, 0xe3], [0xff], [0xe2, 0x82], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80]]) {
+            for (const route of ['/v1/chat/completions', '/completion', '/tokenize', '/v1/embeddings', '/v1/messages', '/v1/responses']) {
+                refusal(await h.post(server, route, chatBytes(...bytes)), 400);
+            }
+        }
+        await alive();
+    });
+
+    // API02
+    test('API02: an error that quotes the request is valid UTF-8', async () => {
+        for (const body of [
+            Buffer.concat([Buffer.from('{"messages":[{"role":"'), Buffer.from([0xc4, 0xe3, 0xff]), Buffer.from('","content":"x"}]}')]),
+            Buffer.concat([Buffer.from('{"model":"'), Buffer.from([0xfe, 0xff]), Buffer.from('","messages":[]}')]),
+            Buffer.from([0xff, 0xfe, 0x7b, 0x00]),
+        ]) {
+            const answer = await h.post(server, '/v1/chat/completions', body);
+            refusal(answer, [400, 404]);
+            assert.deepEqual(Buffer.from(answer.text), answer.bytes);
+        }
+        await alive();
+    });
+
+    test('bodies that are no JSON, or not of the right kind', async () => {
+        for (const body of ['', '{', 'null', '[]', '"x"', '7', '{"messages":7}', '{"messages":[7]}', '{"messages":[]}', '{"messages":[{}]}', '\0', '{"a":'.repeat(2000)]) {
+            refusal(await h.post(server, '/v1/chat/completions', body), [400, 422]);
+        }
+        await alive();
+    });
+
+    // API05
+    test('API05: a bad grammar is a 400', async () => {
+        for (const grammar of ['root::="a', 'root ::= ', 'root ::= "a" | undefined_rule', '::=', 'root ::= [a-', 'root ::= (("a")']) {
+            refusal(await h.post(server, '/completion', { prompt: 'x', n_predict: 2, grammar }), 400);
+        }
+        await alive();
+    });
+
+    // API06
+    test('API06: a schema that makes no grammar is refused, never ignored', async () => {
+        for (const schema of [
+            { type: 'string', pattern: '^a\\!$' },
+            { type: 'string', pattern: '^(a$' },
+            { type: 'no-such-type' },
+            { $ref: '#/definitions/missing' },
+        ]) {
+            const answer = await h.chat(server, 'x', { max_tokens: 8, response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } });
+            if (answer.status === 200) {
+                // fine only if the text obeys the schema
+                const text = answer.json().choices[0].message.content;
+                assert.equal(schema.pattern, '^a\\!$', `unconstrained: ${text}`);
+                assert.equal(text, '"a!"');
+            } else refusal(answer, 400);
+        }
+        await alive();
+    });
+
+    // API03
+    test('API03: a token limit inside a character keeps the text valid', async () => {
+        const prompt = '🥐🥐🥐 日本語 日本語 🥐🥐🥐 日本';
+        const grammar = 'root ::= [🥐日本語]+';
+        for (let limit = 1; limit <= 8; limit++) {
+            for (const stream of [false, true]) {
+                const answer = await h.post(server, '/completion', { prompt, grammar, n_predict: limit, stream, temperature: 0 });
+                assert.equal(answer.status, 200, answer.text);
+                assert.deepEqual(Buffer.from(answer.text), answer.bytes, `${limit} tokens, stream ${stream}`);
+                assert.doesNotMatch(answer.text, /"error"/);
+            }
+        }
+        await alive();
+    });
+
+    // API34
+    test('API34: output that is no UTF-8 is replaced, not an error', async () => {
+        const { tokens } = (await h.post(server, '/tokenize', { content: 'Ã(' })).json();
+        assert.ok(tokens.length >= 1);
+        // bytes of half a character, forced by their tokens' bias
+        const half = (await h.post(server, '/tokenize', { content: '🥐' })).json().tokens[0];
+        for (const stream of [false, true]) {
+            const answer = await h.post(server, '/v1/chat/completions', {
+                messages: [{ role: 'user', content: 'x' }], max_tokens: 4, temperature: 0, stream, logit_bias: { [half]: 100 },
+            });
+            assert.equal(answer.status, 200, answer.text);
+            assert.deepEqual(Buffer.from(answer.text), answer.bytes);
+        }
+        await alive();
+    });
+
+    // API17, API18
+    test('API17, API18: a prompt over the context is a 400 with both counts, also for a stream', async () => {
+        const { tokens } = (await h.post(server, '/tokenize', { content: h.longText(900) })).json();
+        assert.ok(tokens.length > 520);
+        for (const stream of [false, true]) {
+            for (const length of [512, 513, 520]) {
+                const answer = await h.post(server, '/completion', { prompt: tokens.slice(0, length), n_predict: 1, stream });
+                const error = refusal(answer, 400);
+                assert.equal(error.type, 'exceed_context_size_error');
+                assert.equal(error.n_prompt_tokens, length);
+                assert.equal(error.n_ctx, 512);
+            }
+            const fits = await h.post(server, '/completion', { prompt: tokens.slice(0, 511), n_predict: 1, stream });
+            assert.equal(fits.status, 200, fits.text);
+        }
+    });
+
+    // API19
+    test('API19: the context ending while generating is finish_reason length', async () => {
+        const { tokens } = (await h.post(server, '/tokenize', { content: h.longText(900) })).json();
+        const answer = await h.post(server, '/v1/completions', { prompt: tokens.slice(0, 500), max_tokens: 100, temperature: 0, ignore_eos: true });
+        assert.equal(answer.status, 200, answer.text);
+        assert.equal(answer.json().choices[0].finish_reason, 'length');
+        assert.ok(answer.json().usage.completion_tokens <= 13);
+    });
+
+    // API27
+    test('API27: bad arguments in the history are a 4xx or are passed over, never a 500', async () => {
+        for (const bad of ['{', '', 'null', '[1', '"']) {
+            const messages = [
+                { role: 'user', content: 'hi' },
+                { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: bad } }] },
+                { role: 'tool', tool_call_id: 'a', content: 'x' },
+                { role: 'user', content: 'hi' },
+            ];
+            const answer = await h.chat(server, messages, { max_tokens: 2 });
+            assert.ok(answer.status === 200 || answer.status === 400, `${bad}: ${answer.status} ${answer.text}`);
+        }
+        await alive();
+    });
+
+    // API29
+    test('API29: a system message in the middle is no server error', async () => {
+        const messages = [{ role: 'user', content: 'hi' }, { role: 'assistant', content: 'hi' }, { role: 'system', content: 'Be brief.' }, { role: 'user', content: 'hi' }];
+        const answer = await h.chat(server, messages, { max_tokens: 2 });
+        assert.ok(answer.status === 200 || answer.status === 400, answer.text);
+    });
+
+    test('values out of range', async () => {
+        for (const extra of [
+            { max_tokens: -5 }, { max_tokens: 1e300 }, { temperature: 'hot' }, { temperature: -1e308 }, { top_k: 2 ** 40 }, { n_probs: 1e9 },
+            { logit_bias: { x: 'y' } }, { logit_bias: [[-1, 5]] }, { logit_bias: [[1e12, 5]] }, { stop: 7 }, { stop: Array(5000).fill('q') },
+            { seed: -1 }, { seed: 'x' }, { id_slot: 99 }, { id_slot: -7 }, { n: 1000 }, { response_format: { type: 'none-such' } }, { tools: 'x' },
+            { tool_choice: 'x' }, { samplers: ['no'] }, { samplers: 7 }, { dry_sequence_breakers: [] }, { lora: [{ id: 99, scale: 1 }] },
+        ]) {
+            const answer = await h.chat(server, 'hi', { max_tokens: 2, ...extra });
+            assert.ok(answer.status === 200 || (answer.status >= 400 && answer.status < 500), `${JSON.stringify(extra).slice(0, 60)}: ${answer.status} ${answer.text.slice(0, 300)}`);
+        }
+        await alive();
+    });
+
+    test('tokens that do not exist', async () => {
+        for (const prompt of [[-1], [4096], [2 ** 31], [1.5], [], [[1], 'x', [99999]]]) {
+            const answer = await h.post(server, '/completion', { prompt, n_predict: 1 });
+            assert.ok(answer.status === 200 || (answer.status >= 400 && answer.status < 500), `${JSON.stringify(prompt)}: ${answer.status} ${answer.text.slice(0, 200)}`);
+        }
+        for (const tokens of [[-1], [4096], ['x'], 7]) {
+            const answer = await h.post(server, '/detokenize', { tokens });
+            assert.ok(answer.status === 200 || (answer.status >= 400 && answer.status < 500), `${JSON.stringify(tokens)}: ${answer.status} ${answer.text.slice(0, 200)}`);
+        }
+        await alive();
+    });
+
+    test('bytes that are no HTTP', async () => {
+        for (const bytes of ['\0\0\0\0\r\n\r\n', 'GET\r\n\r\n', 'POST /v1/chat/completions HTTP/1.1\r\ncontent-length: -1\r\n\r\n', 'GET /health HTTP/9.9\r\n\r\n',
+            `GET /${'a'.repeat(100_000)} HTTP/1.1\r\n\r\n`, 'POST /completion HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\ncontent-length: 11\r\n\r\n{}', `GET /health HTTP/1.1\r\n${'x: y\r\n'.repeat(20_000)}\r\n`]) {
+            await new Promise((resolve) => {
+                const socket = net.connect(server.port, '127.0.0.1');
+                socket.on('error', resolve);
+                socket.on('close', resolve);
+                socket.on('data', () => socket.destroy());
+                socket.setTimeout(3000, () => socket.destroy());
+                socket.write(bytes);
+            });
+        }
+        await alive();
+    });
+
+    test('a thousand bad requests, then a good one', async () => {
+        const bad = ['{', '{"messages":[{"role":"user"}]}', Buffer.from([0xff, 0x00]), '{"messages":7}', '{"prompt":{}}'];
+        const routes = ['/v1/chat/completions', '/completion', '/v1/messages', '/v1/nothing', '/v1/responses'];
+        let at = 0;
+        await Promise.all(
+            Array.from({ length: 8 }, async () => {
+                while (at < 1000) {
+                    const i = at++;
+                    const answer = await h.post(server, routes[i % 5], bad[Math.floor(i / 5) % 5]);
+                    assert.ok(answer.status >= 400 && answer.status < 500, `request ${i}: ${answer.status} ${answer.text.slice(0, 200)}`);
+                }
+            }),
+        );
+        await alive();
+    });
+});
