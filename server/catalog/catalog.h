@@ -22,6 +22,7 @@ struct ModelEntry {
     std::string architecture, quantization, name;
     uint64_t context_length = 0, parameters = 0;
     std::string problem;                        // why it cannot be used (missing shard, damaged head); empty if it can
+    std::vector<std::string> aliases;           // other ids of the very same file: hard links, symbolic links, tags
 };
 
 struct CatalogFolders {
@@ -37,5 +38,8 @@ std::vector<ModelEntry> list_models(const CatalogFolders& folders);
 // regard to case, REPO or REPO:QUANT. Error not_found lists the nearest ids; usage when several fit; invalid with the
 // problem of a damaged one.
 Result<ModelEntry> find_model(const std::string& name, const CatalogFolders& folders);
+
+// The same without paths: for names that come from a request, whose sender may not name files of this machine.
+Result<ModelEntry> find_listed_model(const std::string& name, const CatalogFolders& folders);
 
 }  // namespace onebit

@@ -15,7 +15,7 @@ namespace onebit {
 
 struct GgufTensor {
     std::string name;
-    std::vector<uint64_t> shape;  // 1 to 4 dimensions, ne[0] first
+    std::vector<uint64_t> shape;  // 1 to 4 dimensions, ne[0] first; a scalar is {1}
     uint32_t type = 0;            // ggml_type
     uint64_t offset = 0;          // from the start of the data section
     uint64_t bytes = 0;
@@ -34,10 +34,11 @@ struct GgufHead {
     std::vector<GgufTensor> tensors;
     uint64_t data_offset = 0;
     uint64_t file_bytes = 0;
-    uint64_t expected_bytes = 0;  // end of the last tensor
-    uint16_t split_no = 0, split_count = 1;
+    uint64_t expected_bytes = 0;             // end of the last tensor
+    uint64_t alignment = 32;                 // of the data section and of each tensor in it, in bytes
+    uint16_t split_no = 0, split_count = 1;  // by the metadata; the file's name has no say
 
-    std::string text(const std::string& key) const;             // "" if missing or no string
+    std::string text(const std::string& key) const;  // "" if missing or no string
     uint64_t number(const std::string& key, uint64_t fallback) const;
 };
 
