@@ -18,25 +18,25 @@ enum class EngineState { starting, ready, stopping, stopped, failed };
 const char* to_string(EngineState state);
 
 struct EngineOptions {
-    std::filesystem::path program;         // this binary
-    std::vector<std::string> arguments;    // of llama.cpp's server, without --host and --port
-    std::filesystem::path runtime_folder;  // mode 0700, of this supervisor
-    std::string label;                     // the model's id, for the log
-    std::chrono::seconds start_timeout{600};   // without any sign of progress
-    std::chrono::seconds hang_timeout{30};     // least time without progress; the real one scales with the measured graph
-    std::chrono::seconds stop_timeout{10};     // from SIGTERM to SIGKILL
-    bool restart = true;                   // after a crash or a hang, with back-off
+    std::filesystem::path program;            // this binary
+    std::vector<std::string> arguments;       // of llama.cpp's server, without --host and --port
+    std::filesystem::path runtime_folder;     // mode 0700, of this supervisor
+    std::string label;                        // the model's id, for the log
+    std::chrono::seconds start_timeout{600};  // without any sign of progress
+    std::chrono::seconds hang_timeout{30};  // least time without progress; the real one scales with the measured graph
+    std::chrono::seconds stop_timeout{10};  // from SIGTERM to SIGKILL
+    bool restart = true;                    // after a crash or a hang, with back-off
 };
 
 struct EngineStatus {
     EngineState state = EngineState::stopped;
     int64_t pid = 0;
-    double load_progress = 0;       // 0 to 1
+    double load_progress = 0;  // 0 to 1
     uint64_t graphs = 0, pipelines = 0;
     uint64_t restarts = 0, hangs = 0;
-    uint64_t resident_bytes = 0;    // RSS, measured
+    uint64_t resident_bytes = 0;  // RSS, measured
     uint64_t cpu_milliseconds = 0;
-    std::string last_failure;       // signal or exit code, and the last lines of its error output; empty if none
+    std::string last_failure;  // signal or exit code, and the last lines of its error output; empty if none
     std::chrono::milliseconds retry_after{0};  // until the next start, while it waits
 };
 
@@ -48,8 +48,8 @@ public:
     ~EngineProcess();  // stop()
 
     EngineStatus status() const;
-    std::filesystem::path socket() const;      // of the present child; each start has a new one
-    uint64_t generation() const;               // grows by one with each start of the child
+    std::filesystem::path socket() const;  // of the present child; each start has a new one
+    uint64_t generation() const;           // grows by one with each start of the child
 
     // Waits until ready; error unavailable with last_failure when it failed, timeout otherwise.
     Result<void> wait_ready(std::chrono::milliseconds limit) const;
