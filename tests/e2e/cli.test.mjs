@@ -1,0 +1,158 @@
+// Breaks when a command of the program does not work from the shell: wrong exit code, output that no program can read,
+// an answer that is not the model's.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { before, describe, test } from 'node:test';
+import * as h from './harness.mjs';
+
+const file = h.wholeFile();
+const commands = ['serve', 'run', 'devices', 'doctor', 'bench', 'plan', 'models', 'pull', 'ps', 'unload', 'version', 'completions'];
+let env;
+before(() => { env = h.environment(h.temporaryFolder(file)); });
+const onebit = (args, options = {}) => h.run(h.program, args, { env: { ...env, ...options.env }, input: options.input });
+const json = (result) => {
+    assert.equal(result.code, 0, result.stderr);
+    return JSON.parse(result.stdout);
+};
+
+describe('help and usage', () => {
+    test('each command explains itself', async () => {
+        const top = await onebit(['--help']);
+        assert.equal(top.code, 0);
+        for (const command of commands) {
+            assert.match(top.stdout, new RegExp(`\\b${command}\\b`), `--help does not name ${command}`);
+            const help = await onebit([command, '--help']);
+            assert.equal(help.code, 0, command);
+            assert.match(help.stdout, /1bit/, `${command} --help has no example`);
+        }
+    });
+
+    test('wrong usage is exit code 2 and one line that names it', async () => {
+        for (const args of [['no-such-command'], ['serve', '--no-such-flag'], ['serve', '--port', 'x'], ['serve', '--port', '70000'], ['plan'], ['run', '--no-such'], ['models', 'extra-word']]) {
+            const result = await onebit(args);
+            assert.equal(result.code, 2, `${args.join(' ')}: ${result.code} ${result.stderr}`);
+            assert.equal(result.stdout, '', args.join(' '));
+            assert.ok(result.stderr.trim().length > 0, args.join(' '));
+        }
+    });
+
+    test('a file that is not there is exit code 1 and named', async () => {
+        for (const args of [['plan', '/no/such/model.gguf'], ['serve', '/no/such/model.gguf'], ['run', '/no/such/model.gguf', 'hi']]) {
+            const result = await onebit(args);
+            assert.equal(result.code, 1, `${args.join(' ')}: ${result.stderr}`);
+            assert.match(result.stderr, /\/no\/such\/model\.gguf/);
+        }
+    });
+
+    // MF18: the lag behind llama.cpp is visible
+    test('version names the pin of llama.cpp', async () => {
+        const pins = fs.readFileSync(path.join(h.root, 'third_party/pins.env'), 'utf8');
+        const [, tag] = pins.match(/^LLAMA_TAG=(.*)$/m);
+        const [, date] = pins.match(/^LLAMA_PIN_DATE=(.*)$/m);
+        const result = await onebit(['version']);
+        assert.equal(result.code, 0);
+        assert.match(result.stdout, new RegExp(tag.replaceAll('.', '\\.')));
+        assert.match(result.stdout, new RegExp(date));
+        json(await onebit(['version', '--json']));
+    });
+
+    test('completions for each shell', async () => {
+        for (const shell of ['bash', 'zsh', 'fish']) {
+            const result = await onebit(['completions', shell]);
+            assert.equal(result.code, 0, result.stderr);
+            for (const command of ['serve', 'devices']) assert.match(result.stdout, new RegExp(command));
+        }
+    });
+});
+
+describe('commands that look at the machine', () => {
+    test('devices lists the CPU first; software Vulkan is called that and not chosen (DEV13)', async () => {
+        const list = json(await onebit(['devices', '--json']));
+        const devices = list.devices ?? list;
+        assert.equal(devices[0].kind, 'cpu');
+        for (const device of devices) {
+            if (device.total_bytes && device.free_bytes) assert.ok(device.free_bytes <= device.total_bytes);
+            if (/llvmpipe/.test(JSON.stringify(device))) assert.notEqual(device.chosen_by_default, true);
+        }
+        if (!h.noSoftwareVulkan()) assert.match((await onebit(['devices'])).stdout, /software/i);
+    });
+
+    test('doctor finds what it finds and says how to mend it', async () => {
+        const result = await onebit(['doctor', '--json']);
+        assert.ok([0, 1].includes(result.code), result.stderr);
+        JSON.parse(result.stdout);
+    });
+
+    test('plan shows the parts and whether they fit', async () => {
+        const plan = json(await onebit(['plan', h.model, '--json']));
+        assert.equal(plan.fits, true);
+        assert.match((await onebit(['plan', h.model])).stdout, /CPU/);
+    });
+
+    test('models lists the built-in one', async () => {
+        const list = json(await onebit(['models', '--json']));
+        assert.ok((list.models ?? list).some((entry) => entry.id === 'builtin'));
+    });
+});
+
+describe('run', () => {
+    test('one answer, then exit', async () => {
+        const result = await onebit(['run', 'builtin', 'What is the capital of France?']);
+        assert.equal(result.code, 0, result.stderr);
+        assert.match(result.stdout, /Paris/);
+    });
+
+    test('the question from standard input', async () => {
+        const result = await onebit(['run', 'builtin'], { input: 'What is the capital of Spain?\n' });
+        assert.equal(result.code, 0, result.stderr);
+        assert.match(result.stdout, /Madrid/);
+    });
+
+    test('as JSON', async () => {
+        const answer = json(await onebit(['run', 'builtin', 'What is the capital of Italy?', '--json']));
+        assert.match(JSON.stringify(answer), /Rome/);
+    });
+
+    // UX18
+    test('UX18: a prompt that does not fit is an error here, not only in a log', async () => {
+        const result = await onebit(['run', 'builtin', '-'], { input: h.longText(6000) });
+        const direct = result.code === 0 ? await onebit(['run', 'builtin'], { input: h.longText(6000) }) : result;
+        assert.equal(direct.code, 1, `${direct.code} ${direct.stdout.slice(0, 200)} ${direct.stderr}`);
+        assert.match(direct.stderr, /context|tokens/);
+    });
+});
+
+describe('a server that runs', () => {
+    let server;
+    before(async () => {
+        server = await h.startServer(file, { engine: ['-c', '1024'] });
+    });
+
+    test('it prints its address, the devices and a curl line that works', async () => {
+        assert.match(server.log, new RegExp(`http://127\\.0\\.0\\.1:${server.port}`));
+        assert.match(server.log, /CPU/);
+        const line = server.log.replaceAll('\\\n', ' ').split('\n').find((text) => text.trim().startsWith('curl '));
+        assert.ok(line, server.log);
+        const result = await h.run('bash', ['-c', line]);
+        assert.equal(result.code, 0, result.stderr);
+        assert.match(result.stdout, /Paris|choices/);
+    });
+
+    test('ps shows the model with measured values (DEV27, UX19)', async () => {
+        await h.chat(server, 'What is the capital of France?');
+        const list = json(await onebit(['ps', '--json', '--port', String(server.port)]));
+        const row = (list.models ?? list.engines ?? list)[0];
+        assert.equal(row.state, 'ready');
+        const pid = h.enginePids(server)[0];
+        assert.equal(row.pid, pid);
+        const resident = Number(fs.readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * 4096;
+        assert.ok(row.resident_bytes > resident / 2 && row.resident_bytes < resident * 2, `${row.resident_bytes}, measured ${resident}`);
+    });
+
+    test('ps without a server is exit code 1 and says what to do', async () => {
+        const result = await onebit(['ps', '--port', String(await h.freePort())]);
+        assert.equal(result.code, 1);
+        assert.match(result.stderr, /1bit serve/);
+    });
+});
