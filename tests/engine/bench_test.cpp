@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
+#include "engine/bench.h"
 #include "engine/compare.h"
 
 namespace onebit {
@@ -140,6 +142,69 @@ TEST(Spread, MedianAndQuartiles) {
     EXPECT_EQ(spread.least, 1);
     EXPECT_EQ(spread.most, 5);
     EXPECT_EQ(spread_of({1, 2}).median, 1.5);
+}
+
+BenchReport sample_report() {
+    BenchReport report;
+    report.model = "a <model> & \"more\".gguf";
+    report.devices = {"CPU", "Vulkan0"};
+    report.conditions = {{"ubatch", "512"}, {"device", "Vulkan0 (GPU <1>, 0000:01:00.0)"}};
+    report.cells = {{"CPU", BenchPhase::prefill, 512, 0, {100, 110, 120}},
+                    {"Vulkan0", BenchPhase::prefill, 512, 0, {1000, 1100, 1200}},
+                    {"CPU", BenchPhase::decode, 32, 1024, {5, 6, 7}},
+                    {"Vulkan0", BenchPhase::decode, 32, 1024, {50, 60, 70}}};
+    report.checks = {{"Vulkan0", good_comparison(), {}}};
+    report.checked_window = 1536;
+    return report;
+}
+
+TEST(BenchReport, ACorrectnessColumnInEveryForm) {  // PD07
+    BenchReport report = sample_report();
+    EXPECT_TRUE(report.right());
+    EXPECT_THAT(bench_to_text(report), HasSubstr("reference"));
+    EXPECT_THAT(bench_to_markdown(report),
+                HasSubstr("| Vulkan0 | prefill | 512 | 0 | 1100 | 1050-1150 | 1000-1200 | yes |"));
+    report.checks[0].faults = {"mean KL 3 is above 0.02"};
+    EXPECT_FALSE(report.right());
+    EXPECT_THAT(bench_to_text(report), HasSubstr("WRONG  Vulkan0: mean KL 3 is above 0.02"));
+    EXPECT_THAT(bench_to_markdown(report), HasSubstr("1000-1200 | NO |"));
+    EXPECT_THAT(bench_to_svg(report), HasSubstr("WRONG RESULTS"));
+    report.checks.clear();
+    EXPECT_THAT(bench_to_markdown(report), HasSubstr("1000-1200 | not checked |"));
+}
+
+TEST(BenchReport, JsonHasConditionsAndSamples) {  // PF15
+    BenchReport report = sample_report();
+    report.checks[0].comparison.mean_kl = std::nan("");
+    const auto json = nlohmann::json::parse(bench_to_json(report));
+    EXPECT_EQ(json["conditions"][0]["name"], "ubatch");
+    EXPECT_EQ(json["results"][1]["tokens_per_second"], 1100);
+    EXPECT_THAT(json["results"][1]["samples"], SizeIs(3));
+    EXPECT_TRUE(json["checks"][0]["mean_kl"].is_null());
+}
+
+TEST(BenchReport, PlotEscapesNamesAndStaysInItsFrame) {
+    const std::string svg = bench_to_svg(sample_report());
+    EXPECT_THAT(svg, HasSubstr("a &lt;model&gt; &amp; &quot;more&quot;.gguf"));
+    EXPECT_THAT(svg, HasSubstr("Vulkan0 (GPU &lt;1&gt;, 0000:01:00.0)"));
+    EXPECT_EQ(svg.find("nan"), std::string::npos);
+    EXPECT_EQ(svg.find("\"-"), std::string::npos) << "a coordinate below zero";
+}
+
+TEST(BenchReport, EmptyAndOddValuesDoNotBreakThePlot) {
+    EXPECT_THAT(bench_to_svg(BenchReport{}), HasSubstr("not measured"));
+    BenchReport report = sample_report();
+    report.cells = {{"Vulkan0", BenchPhase::decode, 1, 0, {}},
+                    {"Vulkan0", BenchPhase::decode, 2, 0, {std::numeric_limits<double>::infinity()}},
+                    {"CPU", BenchPhase::decode, 3, 0, {1e-12}}};
+    EXPECT_THAT(bench_to_svg(report), HasSubstr("</svg>"));
+    EXPECT_THAT(bench_to_text(report), HasSubstr("Vulkan0"));
+}
+
+TEST(HeldOutText, IsInTheProgram) {
+    const std::string text = held_out_text();
+    EXPECT_GT(text.size(), 10000u);
+    EXPECT_EQ(text.find('\0'), std::string::npos);
 }
 
 }  // namespace
