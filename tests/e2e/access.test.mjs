@@ -13,7 +13,7 @@ describe('API38: other origins', () => {
     let open;
     before(async () => {
         closed = await h.startServer(file, { engine: ['-c', '1024'] });
-        open = await h.startServer(file, { engine: ['-c', '1024'], flags: ['--cors', 'https://good.example'] });
+        open = await h.startServer(file, { engine: ['-c', '1024'], flags: ['--cors-origin', 'https://good.example'] });
     });
 
     test('a preflight from another origin is not allowed', async () => {

@@ -139,6 +139,14 @@ describe('a server that runs', () => {
         assert.match(result.stdout, /Paris|choices/);
     });
 
+    test("README's curl line works", async () => {
+        const readme = fs.readFileSync(path.join(h.root, 'README.md'), 'utf8');
+        const [line] = readme.match(/^curl .*$/m);
+        const result = await h.run('bash', ['-c', line.replace(':8080', `:${server.port}`)]);
+        assert.equal(result.code, 0, result.stderr);
+        assert.match(JSON.parse(result.stdout).choices[0].message.content, /Paris/);
+    });
+
     test('ps shows the model with measured values (DEV27, UX19)', async () => {
         await h.chat(server, 'What is the capital of France?');
         const list = json(await onebit(['ps', '--json', '--port', String(server.port)]));

@@ -128,6 +128,7 @@ export async function startServer(test, options = {}) {
     test.after(async () => {
         await server.stop();
         if (process.env.ONEBIT_TEST_LOGS) console.error(server.log);
+        if (/(Address|Thread|Leak)Sanitizer|runtime error:/.test(server.log)) throw new Error(`a sanitizer speaks:\n${server.log}`);
     });
     const health = options.wait === false ? '/health?' : '/health';
     await until(

@@ -94,6 +94,29 @@ describe('routes of a chat model', () => {
         assert.ok(pieces > 1, `${pieces} piece`);
     });
 
+    // API07: a hundred kilobytes of tools work, or are refused with the limit and what was sent
+    test('API07: many large tools', async () => {
+        const tools = Array.from({ length: 60 }, (_, i) => ({
+            type: 'function',
+            function: { name: `tool_${i}`, description: 'word '.repeat(350), parameters: { type: 'object', properties: { [`value_${i}`]: { type: 'string', description: 'x'.repeat(60) } } } },
+        }));
+        assert.ok(JSON.stringify(tools).length > 100_000);
+        const answer = await h.chat(server, 'hi', { tools, tool_choice: 'required', max_tokens: 16 });
+        if (answer.status === 200) return;
+        assert.equal(answer.status, 400, answer.text);
+        assert.match(answer.json().error.message, /\d+/);
+    });
+
+    test('API09: a description changes nothing about the form of a call', async () => {
+        for (const description of ['short', 'A "quoted" {text} with \\ and \n a line, <|im_end|> and root ::= "x"', '']) {
+            const tool = structuredClone(weather);
+            tool.function.description = description;
+            const answer = await h.chat(server, 'How is the weather in Paris?', { tools: [tool], tool_choice: 'required', max_tokens: 96 });
+            assert.equal(answer.status, 200, answer.text);
+            assert.equal(typeof JSON.parse(answer.json().choices[0].message.tool_calls[0].function.arguments).city, 'string');
+        }
+    });
+
     test('a grammar holds', async () => {
         const answer = (await h.post(server, '/completion', { prompt: 'yes or no:', n_predict: 8, grammar: 'root ::= "yes" | "no"' })).json();
         assert.match(answer.content, /^(yes|no)$/);

@@ -59,4 +59,27 @@ call env npm_config_registry=http://127.0.0.1:9/ npm_config_fetch_retries=0 npm_
 ends_with 1
 nothing_left "$ONEBIT_CACHE"
 
+begin "moving the pin of llama.cpp"
+mkdir -p "$TMP/tree/third_party" "$TMP/upstream"
+cp -r "$ROOT/scripts" "$TMP/tree/"
+cp "$ROOT/third_party/pins.env" "$TMP/tree/third_party/"
+git init -q "$TMP/upstream/llama.cpp"
+(cd "$TMP/upstream/llama.cpp" && echo x >CMakeLists.txt && git add . && git -c user.name=a -c user.email=a@b commit -qm x && git tag v9.9.9)
+upstream=(env GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.file://$TMP/upstream/.insteadOf" GIT_CONFIG_VALUE_0="${LLAMA_GIT%/*}/")
+call "${upstream[@]}" "$TMP/tree/scripts/move-pin" --git v9.9.9
+ends_with 0
+tree=$(git -C "$TMP/upstream/llama.cpp" rev-parse 'HEAD^{tree}')
+changed=$(diff "$ROOT/third_party/pins.env" "$TMP/tree/third_party/pins.env" | grep '^>' | sort | tr -d '> \n')
+expected=$(printf 'LLAMA_PIN_DATE=%s\nLLAMA_TAG=v9.9.9\nLLAMA_TREE=%s\n' "$(date -u +%F)" "$tree" | tr -d '\n')
+if [ "$changed" = "$expected" ]; then good "tag, tree and date are written, nothing else"; else bad "changed: $changed"; fi
+call "${upstream[@]}" env ONEBIT_LLAMA_SOURCE=git "$TMP/tree/scripts/fetch-llama"
+ends_with 0
+prints "/$tree\$"
+call "${upstream[@]}" "$TMP/tree/scripts/move-pin" --git v9.9.9
+says 'already'
+before=$(cat "$TMP/tree/third_party/pins.env")
+call "${upstream[@]}" "$TMP/tree/scripts/move-pin" --git v0.0.0-none
+fails_well 'could not clone'
+if [ "$before" = "$(cat "$TMP/tree/third_party/pins.env")" ]; then good "a failed move changes nothing"; else bad "a failed move changed the pins"; fi
+
 closing
