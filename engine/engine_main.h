@@ -6,8 +6,10 @@
 
 namespace onebit {
 
-// Runs until SIGTERM. socket: path of the Unix socket, ends in ".sock". heartbeat_fd: see server/supervisor/heartbeat.h.
-// arguments: of llama.cpp's server. Ends with the supervisor (PR_SET_PDEATHSIG). Returns the exit code.
+// Runs until SIGTERM. socket: path of the Unix socket, ends in ".sock". heartbeat_fd: see
+// server/supervisor/heartbeat.h. arguments: of llama.cpp's server, see engine_arguments.h. The supervisor has set
+// PR_SET_PDEATHSIG, so that it ends with that one. Returns the exit code: 2 for a wrong argument, 1 when llama.cpp's
+// server failed.
 int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<std::string>& arguments);
 
 }  // namespace onebit

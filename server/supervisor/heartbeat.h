@@ -25,7 +25,7 @@ struct HeartbeatPage {
     std::atomic<uint64_t> longest_graph_us;    // of those done, without the first of each kind
     std::atomic<uint64_t> longest_graph_work;  // multiply-adds of that graph, see graph_work()
     std::atomic<uint64_t> last_graph_us;
-    std::atomic<uint64_t> open_work;  // multiply-adds of the graphs begun and not done; of the last ones once done
+    std::atomic<uint64_t> open_work;          // multiply-adds of the graphs begun and not done
     std::atomic<uint64_t> pipelines_at_done;  // pipelines when the last graph was done
     std::atomic<uint64_t> ready;              // 1 once the model serves; the supervisor sets it when /health says so
 };

@@ -1,0 +1,42 @@
+#include "engine/engine_main.h"
+
+#include <sys/stat.h>
+
+#include <cstdio>
+
+#include "engine/engine_arguments.h"
+#include "engine/heartbeat_hooks.h"
+
+int llama_server(int argc, char** argv);  // llama.cpp, tools/server/server.cpp; it has no header
+
+namespace onebit {
+
+int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<std::string>& arguments) {
+    const auto fail = [](const Error& error) {
+        std::fprintf(stderr, "E %s\n", error.message().c_str());
+        return exit_code(error.code);
+    };
+    ::umask(0077);  // the socket is this user's alone
+    clean_engine_environment();
+    auto words = engine_arguments(socket, arguments);
+    if (!words) return fail(words.error());
+    auto heartbeat = Heartbeat::attach(heartbeat_fd);
+    if (!heartbeat) return fail(heartbeat.error());
+    // ggml's threads may count until the very end of the process
+    auto* page = new Heartbeat(std::move(*heartbeat));
+    install_heartbeat(page->page());
+
+    std::string name = "1bit-engine";
+    std::vector<char*> argv{name.data()};
+    for (auto& word : *words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    try {
+        return llama_server(static_cast<int>(argv.size()) - 1, argv.data());
+    } catch (const std::exception& error) {
+        return fail({ErrorCode::internal, "llama.cpp's server", "no exception", error.what(), ""});
+    } catch (...) {
+        return fail({ErrorCode::internal, "llama.cpp's server", "no exception", "an unknown one", ""});
+    }
+}
+
+}  // namespace onebit
