@@ -1,4 +1,5 @@
-// What `1bit serve` is told, from flags and from onebit.yaml; flags win. See docs/serve.md for the file's schema.
+// What `1bit serve` is told, from flags and from onebit.yaml; flags win. See docs/configuration.md for the file's
+// schema.
 #pragma once
 
 #include <chrono>
@@ -19,11 +20,11 @@ using KeepAlive = std::chrono::seconds;
 
 // Settings of one model; what is empty or unset falls back to the ServeConfig's own.
 struct ModelConfig {
-    std::string source;                  // a path, REPO:QUANT, or a name of the catalog
-    std::vector<std::string> aliases;    // other names a request may use
-    std::vector<std::string> devices;    // ggml device names; empty: chosen
-    std::optional<uint32_t> context;     // tokens per slot
-    std::optional<uint32_t> parallel;    // slots
+    std::string source;                // a path, REPO:QUANT, or a name of the catalog
+    std::vector<std::string> aliases;  // other names a request may use
+    std::vector<std::string> devices;  // ggml device names; empty: chosen
+    std::optional<uint32_t> context;   // tokens per slot
+    std::optional<uint32_t> parallel;  // slots
     std::optional<KeepAlive> keep_alive;
     bool pin = false;                    // never evicted to make room
     std::vector<std::string> arguments;  // handed to the llama.cpp server as they are
@@ -31,25 +32,25 @@ struct ModelConfig {
 
 struct ServeConfig {
     std::string host = "127.0.0.1";
-    uint16_t port = 8080;                 // 0: any free port, printed at start
+    uint16_t port = 8080;  // 0: any free port, printed at start
     std::vector<std::string> api_keys;
     std::vector<std::string> cors_origins;  // closed by default; "*" allows any, without credentials
     uint64_t max_request_bytes = 256ull << 20;
-    std::chrono::seconds read_timeout{60};   // of a request's head and body
+    std::chrono::seconds read_timeout{60};    // of a request's head and body
     std::chrono::seconds start_timeout{600};  // without any progress while a model loads
-    std::chrono::seconds drain_timeout{30};  // running requests after SIGTERM
+    std::chrono::seconds drain_timeout{30};   // running requests after SIGTERM
 
-    std::string model;                    // fixed model of the command line; empty: on demand, default_model first
+    std::string model;  // fixed model of the command line; empty: on demand, default_model first
     std::string default_model = "builtin";
     std::vector<std::string> preload;
-    KeepAlive keep_alive{300};            // of models loaded on demand; a fixed model stays
+    KeepAlive keep_alive{300};  // of models loaded on demand; a fixed model stays
     uint32_t max_models = 1;
     bool offline = false;
-    bool check_memory = true;             // refuse with the plan's table what cannot fit
-    ModelConfig defaults;                 // flags that hold for every model
+    bool check_memory = true;  // refuse with the plan's table what cannot fit
+    ModelConfig defaults;      // flags that hold for every model
     std::map<std::string, ModelConfig> models;
 
-    std::filesystem::path file;           // the onebit.yaml that was read; empty if none
+    std::filesystem::path file;  // the onebit.yaml that was read; empty if none
 };
 
 // Reads onebit.yaml over the defaults. Error usage naming file, line, key, what was expected and what was found;
@@ -57,7 +58,16 @@ struct ServeConfig {
 Result<ServeConfig> read_config(const std::filesystem::path& file);
 Result<ServeConfig> parse_config(std::string_view yaml, std::string_view subject);
 
-// "90", "90s", "5m", "2h", "-1" or "forever".
+// "90", "90s", "5m", "1h30m", "2d"; negative or "forever": for ever. Error usage.
 Result<KeepAlive> parse_keep_alive(std::string_view text);
+
+// A KeepAlive that ends. Error usage, also for what is longer than ten years.
+Result<std::chrono::seconds> parse_duration(std::string_view text);
+
+// Bytes: "4096", "64K", "256M", "2G", "1T" (powers of 1024; a following "B" or "iB" is allowed). Error usage.
+Result<uint64_t> parse_size(std::string_view text);
+
+// $XDG_CONFIG_HOME/1bit/onebit.yaml, else $HOME/.config/1bit/onebit.yaml; empty without a home. It need not exist.
+std::filesystem::path default_config_file();
 
 }  // namespace onebit
