@@ -29,7 +29,7 @@ public:
     ~TempFile();
 
     Result<void> write(std::span<const std::byte> bytes);
-    // fsync; publish() has to follow.
+    // fsync, for a file that must be whole after a power cut; before publish().
     Result<void> sync();
     // Renames it to its final path. The folder is synced too, but a file system that cannot do that is no error.
     Result<void> publish();
