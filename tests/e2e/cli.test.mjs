@@ -132,7 +132,7 @@ describe('a server that runs', () => {
     test('it prints its address, the devices and a curl line that works', async () => {
         assert.match(server.log, new RegExp(`http://127\\.0\\.0\\.1:${server.port}`));
         assert.match(server.log, /CPU/);
-        const line = server.log.replaceAll('\\\n', ' ').split('\n').find((text) => text.trim().startsWith('curl '));
+        const [line] = server.log.match(/curl http.*$/m) ?? [];
         assert.ok(line, server.log);
         const result = await h.run('bash', ['-c', line]);
         assert.equal(result.code, 0, result.stderr);
@@ -150,7 +150,7 @@ describe('a server that runs', () => {
     test('ps shows the model with measured values (DEV27, UX19)', async () => {
         await h.chat(server, 'What is the capital of France?');
         const list = json(await onebit(['ps', '--json', '--port', String(server.port)]));
-        const row = (list.models ?? list.engines ?? list)[0];
+        const row = list.engines[0];
         assert.equal(row.state, 'ready');
         const pid = h.enginePids(server)[0];
         assert.equal(row.pid, pid);
