@@ -4,6 +4,7 @@
 
 #include "engine/devices_host.h"
 #include "engine/devices_vulkan.h"
+#include "engine/llama_log.h"
 #include "ggml-backend.h"
 
 namespace onebit {
@@ -56,6 +57,7 @@ void add_vulkan_facts(std::vector<RawDevice>& raw, std::vector<VulkanDevice> kno
 }  // namespace
 
 Result<std::vector<PhysicalDevice>> list_devices(const std::string& sysfs) try {
+    const LlamaLog log;
 #ifdef GGML_BACKEND_DL
     ggml_backend_load_all();
 #endif

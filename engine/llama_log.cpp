@@ -6,14 +6,22 @@
 
 namespace onebit {
 
-LlamaLog::LlamaLog() {
+struct LlamaLog::Previous {
+    ggml_log_callback callback = nullptr;
+    void* data = nullptr;
+    int verbosity = 0;
+};
+
+LlamaLog::LlamaLog() : previous_(std::make_unique<Previous>()) {
+    llama_log_get(&previous_->callback, &previous_->data);
+    previous_->verbosity = common_log_get_verbosity_thold();
     llama_log_set([](ggml_log_level level, const char* text, void* self) { receive(level, text, self); }, this);
     common_log_set_verbosity_thold(log_level() >= LogLevel::verbose ? LOG_LEVEL_INFO : LOG_LEVEL_OUTPUT - 1);
 }
 
 LlamaLog::~LlamaLog() {
-    llama_log_set(nullptr, nullptr);
-    common_log_set_verbosity_thold(LOG_DEFAULT_LLAMA);
+    llama_log_set(previous_->callback, previous_->data);
+    common_log_set_verbosity_thold(previous_->verbosity);
 }
 
 std::string LlamaLog::first_error() const {

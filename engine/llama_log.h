@@ -1,13 +1,14 @@
 // Keeps llama.cpp's log off the terminal while a one-shot command works with it.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <string>
 
 namespace onebit {
 
 // While one lives, llama.cpp's and ggml's lines go to our log at level verbose, and errors are kept for a message.
-// One at a time: llama.cpp's logger is global to the process.
+// They nest; llama.cpp's logger is global to the process, so only one thread may make them.
 class LlamaLog {
 public:
     LlamaLog();
@@ -22,6 +23,8 @@ private:
     static void receive(int level, const char* text, void* self);
     mutable std::mutex mutex_;
     std::string line_, error_;
+    struct Previous;
+    std::unique_ptr<Previous> previous_;
 };
 
 }  // namespace onebit
