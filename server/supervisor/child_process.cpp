@@ -164,6 +164,18 @@ ChildSample sample_child(pid_t pid) {
     return sample;
 }
 
+std::string describe_exit(int status, bool by_us, uint64_t resident) {
+    const std::string memory =
+        resident > 0 ? ", " + std::to_string(resident >> 20) + " MiB" + " resident when last seen" : "";
+    if (WIFEXITED(status)) return "exited with code " + std::to_string(WEXITSTATUS(status));
+    const int signal = WTERMSIG(status);
+    std::string text = "killed by signal " + std::to_string(signal);
+    if (signal == SIGKILL) return by_us ? text : text + " (out of memory?)" + memory;
+    const char* name = sigdescr_np(signal);
+    if (name != nullptr) text += std::string(" (") + name + ")";
+    return text + memory;
+}
+
 uint64_t disk_bytes_read(pid_t pid) {
     const std::string text = read_small("/proc/" + std::to_string(pid) + "/io");
     constexpr std::string_view kKey = "read_bytes: ";

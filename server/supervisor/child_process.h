@@ -36,6 +36,10 @@ struct ChildSample {
 };
 ChildSample sample_child(pid_t pid);
 
+// How a child ended, from waitpid's status. by_us: the SIGKILL was ours, not the OOM killer's. resident: its memory
+// when last seen, 0 if never.
+std::string describe_exit(int status, bool by_us, uint64_t resident);
+
 // Bytes that the process had read from disk, mapped files included; 0 where the kernel does not say.
 uint64_t disk_bytes_read(pid_t pid);
 

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
-#include <cstring>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -35,7 +34,9 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kBusyTick{100}, kIdleTick{1000}, kLongestObservation{2000};
+// A tick reads counters and costs next to nothing; a sample reads files of /proc.
+constexpr milliseconds kStartTick{100}, kBusyTick{200}, kIdleTick{1000}, kSample{1000}, kStartSample{300};
+constexpr milliseconds kLongestObservation{2000};
 constexpr int kFailuresBeforeReady = 3;
 
 milliseconds since(Clock::time_point start) { return std::chrono::duration_cast<milliseconds>(Clock::now() - start); }
@@ -46,25 +47,11 @@ std::string to_seconds(milliseconds time) {
     return text.data();
 }
 
-std::string to_mebibytes(uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
-
 // A socket name is never used twice, not even by two supervisors in one folder: a client of the dead engine must not
 // reach the next one.
 std::filesystem::path next_socket(const std::filesystem::path& folder) {
     static std::atomic<uint64_t> count{0};
     return folder / ("engine-" + std::to_string(::getpid()) + "-" + std::to_string(++count) + ".sock");
-}
-
-// How the kernel says that a child ended. by_us: the SIGKILL was ours.
-std::string describe_exit(int status, bool by_us, uint64_t resident) {
-    const std::string memory = resident > 0 ? ", " + to_mebibytes(resident) + " resident when last seen" : "";
-    if (WIFEXITED(status)) return "exited with code " + std::to_string(WEXITSTATUS(status));
-    const int signal = WTERMSIG(status);
-    std::string text = "killed by signal " + std::to_string(signal);
-    if (signal == SIGKILL) return by_us ? text : text + " (out of memory?)" + memory;
-    const char* name = sigdescr_np(signal);
-    if (name != nullptr) text += std::string(" (") + name + ")";
-    return text + memory;
 }
 
 }  // namespace
@@ -105,7 +92,7 @@ struct EngineProcess::Impl {
         ProgressSigns signs;
         ChildSample sample;
         uint64_t last_resident = 0;
-        Clock::time_point begun = Clock::now(), ready_since, next_tick, next_health, terminate_at;
+        Clock::time_point begun = Clock::now(), ready_since, next_tick, next_sample, next_health, terminate_at;
         bool ready = false, killed = false, terminated = false;
         std::string hang;
     };
@@ -135,6 +122,7 @@ struct EngineProcess::Impl {
     void run(std::promise<Result<void>> first);
     Result<void> spawn(Watched& w);
     Ending watch(Watched& w);
+    void take_sample(Watched& w);
     void tick(Watched& w);
     void probe_health(Watched& w);
     void judge(Watched& w);
@@ -205,7 +193,8 @@ void EngineProcess::Impl::kill_now(Watched& w) {
 }
 
 milliseconds EngineProcess::Impl::tick_interval(const Watched& w) const {
-    if (!w.child.pidfd || !w.ready || w.terminated || in_flight.load(std::memory_order_relaxed) > 0) return kBusyTick;
+    if (!w.child.pidfd || !w.ready || w.terminated) return kStartTick;
+    if (in_flight.load(std::memory_order_relaxed) > 0) return kBusyTick;
     const auto& page = w.heartbeat->page();
     const bool open =
         page.graphs_begun.load(std::memory_order_relaxed) != page.graphs_done.load(std::memory_order_relaxed);
@@ -227,7 +216,7 @@ void EngineProcess::Impl::on_ready(Watched& w) {
 void EngineProcess::Impl::probe_health(Watched& w) {
     const auto now = Clock::now();
     if (w.probe.running() || now < w.next_health) return;
-    w.next_health = now + (now - w.begun < seconds(10) ? kBusyTick : kBusyTick * 5);
+    w.next_health = now + (now - w.begun < seconds(10) ? kStartTick : kStartTick * 5);
     w.probe_is_health = true;
     w.probe.start(w.socket, "/health");
 }
@@ -245,9 +234,9 @@ void EngineProcess::Impl::take_probe_answer(Watched& w) {
 // Kills the child when nothing moves for longer than the limit of what it does now.
 void EngineProcess::Impl::judge(Watched& w) {
     const auto& page = w.heartbeat->page();
-    const uint64_t answers = w.signs.answers;
+    const uint64_t answers = w.signs.answers, disk = w.signs.disk_bytes;
     w.signs = signs_of(page);
-    w.signs.disk_bytes = disk_bytes_read(w.child.pid);
+    w.signs.disk_bytes = disk;
     w.signs.answers = answers;
     const milliseconds stalled = w.stall.observe(w.signs, Clock::now());
 
@@ -277,14 +266,19 @@ void EngineProcess::Impl::judge(Watched& w) {
         w.probe.start(w.socket, requests > 0 || open ? "/lora-adapters" : "/health");
 }
 
-void EngineProcess::Impl::tick(Watched& w) {
+void EngineProcess::Impl::take_sample(Watched& w) {
+    w.next_sample = Clock::now() + (w.ready ? kSample : kStartSample);
+    w.signs.disk_bytes = disk_bytes_read(w.child.pid);
     w.sample = sample_child(w.child.pid);
-    if (w.sample.valid) {
-        if (w.sample.resident_bytes > 0) w.last_resident = w.sample.resident_bytes;
-        const std::lock_guard lock(mutex);
-        status.resident_bytes = w.sample.resident_bytes;
-        status.cpu_milliseconds = w.sample.cpu_milliseconds;
-    }
+    if (!w.sample.valid) return;
+    if (w.sample.resident_bytes > 0) w.last_resident = w.sample.resident_bytes;
+    const std::lock_guard lock(mutex);
+    status.resident_bytes = w.sample.resident_bytes;
+    status.cpu_milliseconds = w.sample.cpu_milliseconds;
+}
+
+void EngineProcess::Impl::tick(Watched& w) {
+    if (Clock::now() >= w.next_sample) take_sample(w);
     if (stop_requested && !w.terminated) {
         w.terminated = true;
         w.terminate_at = Clock::now() + options.stop_timeout;
