@@ -233,7 +233,7 @@ private:
             report_.conditions.emplace_back(key, value);
         };
         add("model", report_.model);
-        add("SHA-256", to_hex(*digest));
+        add(request_.model_files > 1 ? "SHA-256 of the first shard" : "SHA-256", to_hex(*digest));
         add("llama.cpp", llama_build_info());
         add("compiler", llama_compiler());
         utsname system{};

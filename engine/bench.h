@@ -14,6 +14,7 @@ namespace onebit {
 struct BenchRequest {
     std::string model_file;
     std::string model_name;            // as it is shown
+    size_t model_files = 1;            // shards; model_file is the first
     std::vector<std::string> devices;  // ggml names, at least one
     std::vector<uint32_t> prompts{128, 512};
     std::vector<uint32_t> depths{0, 1024};  // tokens already in the cache

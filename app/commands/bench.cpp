@@ -1,0 +1,134 @@
+// `1bit bench`: speed of prefill and decode on each device, with a check of what they compute.
+#include "engine/bench.h"
+
+#include <cerrno>
+#include <fstream>
+#include <span>
+#include <sstream>
+
+#include "app/command_line.h"
+#include "app/output.h"
+#include "base/cache_folder.h"
+#include "engine/devices.h"
+#include "server/catalog/catalog.h"
+
+namespace onebit {
+namespace {
+
+struct Options {
+    std::string model = "builtin", device, text;
+    std::string json, markdown, plot;  // files
+    BenchRequest request;
+};
+
+Result<void> parse_sizes(const std::string& text, uint64_t least, std::vector<uint32_t>* sizes) {
+    sizes->clear();
+    for (size_t start = 0; start <= text.size();) {
+        const size_t end = std::min(text.find(',', start), text.size());
+        auto number = parse_number(text.substr(start, end - start), least, 1u << 24);
+        if (!number.ok()) return std::move(number).error();
+        sizes->push_back(static_cast<uint32_t>(*number));
+        start = end + 1;
+    }
+    return {};
+}
+
+Result<void> save(const std::string& file, const std::string& text) {
+    if (file.empty()) return {};
+    if (file == "-") {
+        print(text);
+        return {};
+    }
+    return publish_file(file, std::as_bytes(std::span(text)), 0644);
+}
+
+Result<std::string> read_text(const std::string& file) {
+    std::ifstream stream(file, std::ios::binary);
+    if (!stream) return error_from_errno(errno, file, "give a text file to --text");
+    std::ostringstream text;
+    text << stream.rdbuf();
+    if (text.str().empty()) return Error{ErrorCode::usage, file, "a text", "an empty file or a folder", ""};
+    return text.str();
+}
+
+int run_bench_command(Options options) {
+    BenchRequest& request = options.request;
+    const auto model = find_model(options.model, CatalogFolders::of_this_user());
+    if (!model.ok()) return report(model.error());
+    if (!model->problem.empty() || model->files.empty()) {
+        return report({ErrorCode::invalid, options.model, "a usable model", model->problem, "1bit models"});
+    }
+    request.model_file = model->files.front().string();
+    request.model_files = model->files.size();
+    request.model_name = model->id;
+    if (!options.text.empty()) {
+        auto text = read_text(options.text);
+        if (!text.ok()) return report(text.error());
+        request.text = std::move(*text);
+    }
+    const auto devices = list_devices();
+    if (!devices.ok()) return report(devices.error());
+    if (options.device.empty()) {
+        request.devices = default_devices(*devices);
+        request.devices.push_back("CPU");
+    } else {
+        auto chosen = select_devices(options.device, *devices);
+        if (!chosen.ok()) return report(chosen.error());
+        request.devices = chosen->empty() ? std::vector<std::string>{"CPU"} : std::move(*chosen);
+    }
+    for (const std::string& name : request.devices) tell("device " + device_line(*devices, name));
+    request.progress = [](const std::string& step) { tell(step); };
+
+    const auto measured = run_bench(request);
+    if (!measured.ok()) return report(measured.error());
+    if (options.json != "-" && options.markdown != "-") print(bench_to_text(*measured));
+    for (const auto& [file, text] :
+         {std::pair(options.json, bench_to_json(*measured)), std::pair(options.markdown, bench_to_markdown(*measured)),
+          std::pair(options.plot, bench_to_svg(*measured))}) {
+        if (const auto saved = save(file, text); !saved.ok()) return report(saved.error());
+    }
+    return measured->right() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, CommandRun* run) {
+    auto options = std::make_shared<Options>();
+    BenchRequest& request = options->request;
+    CLI::App* command =
+        app.add_subcommand("bench", "Measure prefill and decode on each device, and check their results.");
+    command
+        ->add_option("MODEL", options->model,
+                     "a name of 1bit models, REPO:QUANT or a file; the built-in one if not given")
+        ->type_name("");
+    command
+        ->add_option("--device", options->device,
+                     "names of 1bit devices, separated by commas; the default GPUs and the CPU if not given")
+        ->type_name("LIST");
+    add_parsed(command, "--prompt", "LIST", "sizes of prompts in tokens, 128,512 if not given",
+               [&request](const std::string& text) { return parse_sizes(text, 1, &request.prompts); });
+    add_parsed(command, "--depth", "LIST", "tokens that are in the cache before, 0,1024 if not given",
+               [&request](const std::string& text) { return parse_sizes(text, 0, &request.depths); });
+    add_number(command, "--generate", "tokens to decode, 32 if not given; 0: none", &request.generate, 0, 1 << 20);
+    add_number(command, "--repeat", "measurements of each, 5 if not given", &request.repeat, 1, 1000);
+    add_number(command, "--ubatch-size", "tokens computed at once, 512 if not given", &request.ubatch, 1, 1 << 20);
+    add_number(command, "-t,--threads", "of the CPU; all if not given", &request.threads, 1, 1024);
+    add_number(command, "--check-tokens", "positions to compare with the CPU, 1024 if not given; 0: none",
+               &request.check_tokens, 0, 1 << 24);
+    command->add_option("--text", options->text, "text to take tokens from; a held-out text if not given")
+        ->type_name("FILE");
+    command->add_option("--json", options->json, "write JSON; - for standard output")->type_name("FILE");
+    command->add_option("--markdown", options->markdown, "write a Markdown table; - for standard output")
+        ->type_name("FILE");
+    command->add_option("--plot", options->plot, "draw an SVG")->type_name("FILE");
+    command->footer(
+        "Exit code: 1 when a device computes other than the CPU (mean KL, top-1 tokens that are no tie, perplexity "
+        "within 1 %).\n"
+        "Examples:\n"
+        "  1bit bench\n"
+        "  1bit bench model.gguf --device vulkan,cpu --prompt 512,2048 --depth 0,8192 --plot bench.svg\n"
+        "  1bit bench model.gguf --json result.json --markdown result.md");
+    command->callback([options, run] { *run = [options] { return run_bench_command(*options); }; });
+}
+
+}  // namespace onebit

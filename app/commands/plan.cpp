@@ -1,0 +1,100 @@
+// `1bit plan`: the memory a model needs on each device, and whether it fits.
+#include "engine/plan.h"
+
+#include "app/command_line.h"
+#include "app/doctor/probe.h"
+#include "app/output.h"
+#include "engine/devices.h"
+#include "server/catalog/catalog.h"
+
+namespace onebit {
+namespace {
+
+constexpr int does_not_fit = 3;
+// the head of a large model is read from a slow disk several times
+constexpr std::chrono::seconds plan_limit{600};
+
+struct Options {
+    std::string model, device = "auto";
+    PlanRequest request;
+    bool json = false;
+};
+
+std::string plan_to_text(const Plan& plan) {
+    std::string text = plan.model + ", context of " + std::to_string(plan.context) + " tokens\n" + to_table(plan);
+    for (const std::string& note : plan.notes) text += note + "\n";
+    return text + (plan.fits ? "fits\n" : "does not fit\n");
+}
+
+// In a child: drivers are loaded, and llama.cpp aborts on some damaged models.
+int plan_in_child(const Options& options, std::string* output) {
+    const auto failed = [output](const Error& error) {
+        *output = error.message();
+        return exit_code(error.code);
+    };
+    const auto devices = list_devices();
+    if (!devices.ok()) return failed(devices.error());
+    PlanRequest request = options.request;
+    if (options.device != "auto") {
+        auto chosen = select_devices(options.device, *devices);
+        if (!chosen.ok()) return failed(chosen.error());
+        request.devices = std::move(*chosen);
+    }
+    auto plan = plan_model(request);
+    if (!plan.ok()) return failed(plan.error());
+    plan->model = options.model;
+    *output = options.json ? plan_to_json(*plan) : plan_to_text(*plan);
+    return plan->fits ? 0 : does_not_fit;
+}
+
+int run_plan(Options options) {
+    const auto model = find_model(options.model, CatalogFolders::of_this_user());
+    if (!model.ok()) return report(model.error());
+    if (!model->problem.empty() || model->files.empty()) {
+        return report({ErrorCode::invalid, options.model, "a usable model", model->problem, "1bit models"});
+    }
+    options.request.model_file = model->files.front().string();
+    const ProbeResult result =
+        run_probe([&options](std::string* output) { return plan_in_child(options, output); }, plan_limit);
+    const bool finished = result.ending == ProbeResult::Ending::exited;
+    if (finished && (result.code == 0 || result.code == does_not_fit)) {
+        print(result.output);
+        return result.code;
+    }
+    if (finished && !result.output.empty()) {
+        const std::string line = "error: " + result.output + "\n";
+        std::fwrite(line.data(), 1, line.size(), stderr);
+        return result.code;
+    }
+    return report({ErrorCode::unavailable, options.model, "a plan", "its process " + result.reason(), "1bit doctor"});
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, CommandRun* run) {
+    auto options = std::make_shared<Options>();
+    PlanRequest& request = options->request;
+    CLI::App* command = app.add_subcommand("plan", "Show the memory that a model needs, and whether it fits.");
+    command->add_option("MODEL", options->model, "a name of 1bit models, REPO:QUANT or a file")
+        ->required()
+        ->type_name("");
+    add_number(command, "-c,--ctx-size", "tokens in all slots; 0: the model's own", &request.context, 0,
+               UINT32_MAX / 2);
+    add_number(command, "--parallel", "slots", &request.parallel, 1, 256);
+    add_number(command, "--ubatch-size", "tokens computed at once", &request.ubatch, 1, 1 << 20);
+    command->add_option("--device", options->device, "names of 1bit devices, separated by commas; auto; none: the CPU")
+        ->type_name("LIST");
+    command->add_option("--cache-type-k", request.cache_type_k, "type of the cached keys, such as f16 or q8_0")
+        ->type_name("TYPE");
+    command->add_option("--cache-type-v", request.cache_type_v, "type of the cached values")->type_name("TYPE");
+    command->add_flag("--json", options->json, "print JSON");
+    command->footer(
+        "Exit code: 0 it fits, 3 it does not, 1 failure, 2 usage.\n"
+        "Examples:\n"
+        "  1bit plan builtin\n"
+        "  1bit plan model.gguf --ctx-size 32768 --device vulkan\n"
+        "  1bit plan model.gguf --cache-type-k q8_0 --cache-type-v q8_0 --json");
+    command->callback([options, run] { *run = [options] { return run_plan(*options); }; });
+}
+
+}  // namespace onebit
