@@ -197,6 +197,7 @@ void read_document(const Reader& r, const YAML::Node& root, ServeConfig& c) {
              }},
             {"read_timeout", [&](const Node& n, Path p) { c.read_timeout = r.parsed(n, p, parse_duration); }},
             {"start_timeout", [&](const Node& n, Path p) { c.start_timeout = r.parsed(n, p, parse_duration); }},
+            {"hang_timeout", [&](const Node& n, Path p) { c.hang_timeout = r.parsed(n, p, parse_duration); }},
             {"drain_timeout", [&](const Node& n, Path p) { c.drain_timeout = r.parsed(n, p, parse_duration); }},
             {"model", [&](const Node& n, Path p) { c.model = r.text(n, p, "a model's name or path"); }},
             {"default_model", [&](const Node& n, Path p) { c.default_model = r.text(n, p, "a model's name or path"); }},

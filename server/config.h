@@ -39,6 +39,7 @@ struct ServeConfig {
     std::chrono::seconds read_timeout{60};    // of a request's head and body
     std::chrono::seconds start_timeout{600};  // without any progress while a model loads
     std::chrono::seconds drain_timeout{30};   // running requests after SIGTERM
+    std::chrono::seconds hang_timeout{30};    // least time without progress after which an engine counts as hung
 
     std::string model;  // fixed model of the command line; empty: on demand, default_model first
     std::string default_model = "builtin";

@@ -1,0 +1,58 @@
+// One accepted connection: buffered reads with a deadline for a whole request, unbuffered writes.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <cpp-httplib/httplib.h>
+
+namespace onebit {
+
+// Does not own the socket. One thread uses it; shutdown(2) of the socket by another thread ends every wait.
+class ClientStream final : public httplib::Stream {
+public:
+    using Clock = std::chrono::steady_clock;
+
+    explicit ClientStream(int socket);
+
+    // A request's head and body must arrive before now + limit; each 64 KiB that come add a second, so that a slow
+    // line may upload much, but a client that trickles bytes cannot hold a thread.
+    void begin_request(std::chrono::milliseconds limit);
+    bool timed_out() const { return timed_out_; }
+    // No read or write for this long while the response is written ends the connection.
+    void set_write_timeout(std::chrono::milliseconds limit) { write_timeout_ = limit; }
+    bool has_buffered() const { return begin_ < end_; }
+    uint64_t bytes_written() const { return written_; }
+
+    bool is_readable() const override { return has_buffered(); }
+    bool wait_readable() const override;
+    bool wait_writable() const override { return !broken_; }  // write() waits by itself
+    bool is_peer_alive() const override { return !broken_; }
+    ssize_t read(char* data, size_t size) override;
+    ssize_t write(const char* data, size_t size) override;
+    void get_remote_ip_and_port(std::string& ip, int& port) const override;
+    void get_local_ip_and_port(std::string& ip, int& port) const override;
+    socket_t socket() const override { return socket_; }
+    time_t duration() const override;
+    const char* buffered_data(size_t& size) const override;
+    void consume_buffered(size_t size) override { begin_ += size; }
+
+private:
+    bool wait(short events, Clock::time_point until) const;
+
+    int socket_;
+    std::vector<char> buffer_;
+    size_t begin_ = 0, end_ = 0;
+    Clock::time_point started_, deadline_;
+    std::chrono::milliseconds write_timeout_{120000};
+    uint64_t received_ = 0, written_ = 0;
+    bool broken_ = false, timed_out_ = false;
+};
+
+// The peer has closed or reset the connection. A peek; never blocks.
+bool peer_gone(int socket);
+
+}  // namespace onebit

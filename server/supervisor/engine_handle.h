@@ -1,0 +1,26 @@
+// An engine as the fleet and the proxy see it: EngineProcess in the program, a fake in tests.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+
+#include "base/result.h"
+#include "server/supervisor/engine_process.h"
+
+namespace onebit {
+
+// Thread rules: every member function may be called from any thread.
+class EngineHandle {
+public:
+    virtual ~EngineHandle() = default;
+    virtual EngineStatus status() const = 0;
+    virtual std::filesystem::path socket() const = 0;
+    virtual uint64_t generation() const = 0;
+    virtual Result<void> wait_ready(std::chrono::milliseconds limit) const = 0;
+    virtual void request_begun() = 0;
+    virtual void request_ended() = 0;
+    virtual void stop() = 0;
+};
+
+}  // namespace onebit

@@ -1,0 +1,181 @@
+#include "server/supervisor/http_server.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <system_error>
+
+#include "base/log.h"
+#include "server/supervisor/port_owner.h"
+
+namespace onebit {
+namespace {
+
+constexpr size_t kBaseThreads = 8;
+constexpr auto kIdleTimeout = std::chrono::seconds(30);
+constexpr auto kIdleTimeoutCrowded = std::chrono::seconds(1);
+
+thread_local ClientStream* current_stream = nullptr;
+
+// A thread that cannot be made must not end the listener: the job waits for one that is there.
+class ConnectionQueue final : public httplib::TaskQueue {
+public:
+    explicit ConnectionQueue(size_t max_threads) : pool_(kBaseThreads, kBaseThreads + max_threads) {}
+    bool enqueue(std::function<void()> job) override {
+        try {
+            return pool_.enqueue(std::move(job));
+        } catch (const std::system_error& error) {
+            log_warning("server", std::string("no thread for a connection: ") + error.what());
+            return true;
+        }
+    }
+    void shutdown() override { pool_.shutdown(); }
+
+private:
+    httplib::ThreadPool pool_;
+};
+
+// Lets the client read the response before a reset: closing with unread bytes would throw it away.
+void close_gently(int socket) {
+    ::shutdown(socket, SHUT_WR);
+    char scratch[16384];
+    size_t total = 0;
+    auto until = ClientStream::Clock::now() + std::chrono::milliseconds(100);
+    while (total < (1u << 20)) {
+        auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - ClientStream::Clock::now()).count();
+        pollfd entry{socket, POLLIN, 0};
+        if (left <= 0 || ::poll(&entry, 1, static_cast<int>(left)) <= 0) break;
+        ssize_t got = ::recv(socket, scratch, sizeof(scratch), MSG_DONTWAIT);
+        if (got <= 0) break;
+        total += static_cast<size_t>(got);
+    }
+    ::close(socket);
+}
+
+}  // namespace
+
+HttpServer::HttpServer(size_t max_connections)
+    : max_connections_(max_connections), drain_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    new_task_queue = [this] { return new ConnectionQueue(max_connections_); };
+    set_tcp_nodelay(true);
+    set_read_timeout(std::chrono::seconds(60));
+    set_write_timeout(std::chrono::seconds(120));
+    set_keep_alive_timeout(kIdleTimeout.count());
+    set_payload_max_length(std::numeric_limits<size_t>::max() / 2);  // handlers keep to the configured limit
+    // without SO_REUSEPORT: two servers on one port would share its connections in silence
+    set_socket_options([](socket_t socket) { httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1); });
+}
+
+HttpServer::~HttpServer() = default;
+
+ClientStream* HttpServer::current() { return current_stream; }
+
+Result<uint16_t> HttpServer::bind(const std::string& host, uint16_t port) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    if (int code = getaddrinfo(host.c_str(), nullptr, &hints, &found); code != 0) {
+        return Error{ErrorCode::usage, "host '" + host + "'", "an address or name of this machine", gai_strerror(code),
+                     "use 127.0.0.1 for this machine only, 0.0.0.0 for all"};
+    }
+    freeaddrinfo(found);
+    errno = 0;
+    if (port == 0) {
+        int bound = bind_to_any_port(host);
+        if (bound > 0) return static_cast<uint16_t>(bound);
+    } else if (bind_to_port(host, port)) {
+        return port;
+    }
+    int code = errno;
+    std::string address = host + ":" + std::to_string(port);
+    std::string owner = port ? port_owner(port) : "";
+    if (!owner.empty() || code == EADDRINUSE) {
+        return Error{ErrorCode::conflict, "address " + address, "a free port",
+                     "one taken by " + (owner.empty() ? std::string("another process") : owner),
+                     "stop it or choose another with --port"};
+    }
+    if (code == EACCES)
+        return Error{ErrorCode::io, "address " + address, "a port this user may open", std::strerror(code),
+                     "choose a port from 1024 up with --port"};
+    return Error{ErrorCode::io, "address " + address, "an address of this machine",
+                 code ? std::strerror(code) : "one that cannot be opened", "choose another with --host"};
+}
+
+void HttpServer::drain() {
+    uint64_t one = 1;
+    if (::write(drain_event_.get(), &one, sizeof(one)) < 0) return;  // already set
+}
+
+void HttpServer::abort_connections() {
+    std::lock_guard lock(mutex_);
+    for (int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
+}
+
+size_t HttpServer::connections() const {
+    std::lock_guard lock(mutex_);
+    return sockets_.size();
+}
+
+bool HttpServer::wait_for_request(ClientStream& stream, bool first) {
+    if (stream.has_buffered()) return true;
+    auto limit = connections() * 4 > max_connections_ * 3 ? kIdleTimeoutCrowded : kIdleTimeout;
+    if (first && read_timeout_) limit = std::chrono::ceil<std::chrono::seconds>(read_timeout_());
+    auto until = ClientStream::Clock::now() + limit;
+    bool draining = false;
+    for (;;) {
+        auto left = std::chrono::ceil<std::chrono::milliseconds>(until - ClientStream::Clock::now()).count();
+        if (left <= 0) return false;
+        pollfd entries[2] = {{stream.socket(), POLLIN, 0}, {draining ? -1 : drain_event_.get(), POLLIN, 0}};
+        int ready = ::poll(entries, 2, static_cast<int>(left));
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready <= 0) return false;
+        if (entries[0].revents) return true;
+        if (!first) return false;
+        // a new connection still gets its answer, that the server is stopping
+        draining = true;
+        until = std::min(until, ClientStream::Clock::now() + std::chrono::seconds(1));
+    }
+}
+
+bool HttpServer::process_and_close_socket(socket_t socket) {
+    {
+        std::lock_guard lock(mutex_);
+        sockets_.insert(socket);
+    }
+    bool served = false;
+    {
+        ClientStream stream(socket);
+        std::string remote, local;
+        int remote_port = 0, local_port = 0;
+        stream.get_remote_ip_and_port(remote, remote_port);
+        stream.get_local_ip_and_port(local, local_port);
+        current_stream = &stream;
+        served = serve_guarded([&] {
+            bool first = true, result = false;
+            while (svr_sock_ != INVALID_SOCKET && wait_for_request(stream, first)) {
+                first = false;
+                stream.begin_request(read_timeout_ ? read_timeout_() : std::chrono::milliseconds(60000));
+                bool closed = false;
+                result = process_request(stream, remote, remote_port, local, local_port, false, closed, nullptr);
+                if (request_end_) request_end_();
+                if (!result || closed || !stream.is_peer_alive()) break;
+            }
+            return result;
+        });
+        if (!served && request_end_) request_end_();
+        current_stream = nullptr;
+    }
+    {
+        std::lock_guard lock(mutex_);
+        sockets_.erase(socket);
+    }
+    close_gently(socket);
+    return served;
+}
+
+}  // namespace onebit

@@ -1,0 +1,55 @@
+// The listening side: cpp-httplib's parser and writer under a connection loop of our own, which waits without polling,
+// keeps pipelined bytes, bounds the time of a request and can end every connection at once.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <unordered_set>
+
+#include <cpp-httplib/httplib.h>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "server/supervisor/client_stream.h"
+
+namespace onebit {
+
+class HttpServer final : public httplib::Server {
+public:
+    // max_connections: served at the same time, one thread each; more wait in the kernel's and our queue.
+    explicit HttpServer(size_t max_connections = 2048);
+    ~HttpServer() override;
+
+    // The body of a request that a handler has not asked for stays unread; multipart bodies reach it as they are.
+    // Called for every request that parses, on the connection's thread.
+    void set_read_timeout_source(std::function<std::chrono::milliseconds()> source) {
+        read_timeout_ = std::move(source);
+    }
+    // Called when a request and its response are through, or failed.
+    void set_request_end(std::function<void()> handler) { request_end_ = std::move(handler); }
+
+    // Binds host:port (0: any) and returns the port. Error conflict when it is taken, usage for a bad host, io.
+    Result<uint16_t> bind(const std::string& host, uint16_t port);
+    // From now on a response closes its connection and idle connections end; running ones go on.
+    void drain();
+    // Ends every connection now. Safe from any thread.
+    void abort_connections();
+    size_t connections() const;
+
+    // The connection whose request the calling thread serves; null elsewhere.
+    static ClientStream* current();
+
+private:
+    bool process_and_close_socket(socket_t socket) override;
+    bool wait_for_request(ClientStream& stream, bool first);
+
+    size_t max_connections_;
+    std::function<std::chrono::milliseconds()> read_timeout_;
+    std::function<void()> request_end_;
+    UniqueFd drain_event_;
+    mutable std::mutex mutex_;
+    std::unordered_set<int> sockets_;
+};
+
+}  // namespace onebit

@@ -1,0 +1,168 @@
+#include "server/supervisor/model_target.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <set>
+
+#include "server/catalog/gguf_file.h"
+
+namespace onebit {
+namespace {
+
+constexpr uint32_t kDefaultContext = 8192, kSmallContext = 4096, kUnknownContext = 4096;
+constexpr uint32_t kDefaultSlots = 4;
+
+bool names_option(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> names) {
+    for (const std::string& argument : arguments) {
+        std::string_view name = std::string_view(argument).substr(0, argument.find('='));
+        if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+    }
+    return false;
+}
+
+bool embeds_only(const std::string& architecture) {
+    static const std::set<std::string> kEncoders = {
+        "bert",         "nomic-bert",  "nomic-bert-moe", "neo-bert",        "jina-bert-v2",
+        "jina-bert-v3", "modern-bert", "eurobert",       "gemma-embedding", "t5encoder"};
+    return kEncoders.count(architecture) > 0;
+}
+
+// llama.cpp's numbers of pooling types: 4 ranks, 1 to 3 make one vector of a text.
+uint64_t pooling_type(const ModelEntry& entry) {
+    if (entry.files.empty()) return 0;
+    Result<GgufHead> head = read_gguf_head(entry.files.front());
+    return head.ok() ? head->number(entry.architecture + ".pooling_type", 0) : 0;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+    std::string text;
+    for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
+    return text;
+}
+
+}  // namespace
+
+ModelConfig effective_settings(const ServeConfig& config, const ModelConfig& model) {
+    ModelConfig result = model;
+    const ModelConfig& defaults = config.defaults;
+    if (result.devices.empty()) result.devices = defaults.devices;
+    if (!result.context) result.context = defaults.context;
+    if (!result.parallel) result.parallel = defaults.parallel;
+    if (!result.keep_alive) result.keep_alive = defaults.keep_alive;
+    // a pinned model stays unless it was given a time of its own
+    if (!result.keep_alive) result.keep_alive = result.pin ? KeepAlive{-1} : config.keep_alive;
+    result.pin = result.pin || defaults.pin;
+    result.arguments = defaults.arguments;
+    result.arguments.insert(result.arguments.end(), model.arguments.begin(), model.arguments.end());
+    return result;
+}
+
+Result<ModelTarget> resolve_model(const ServeConfig& config, const CatalogFolders& folders, const std::string& name,
+                                  bool from_request) {
+    std::string wanted = name.empty() ? config.default_model : name;
+    if (wanted.empty())
+        return Error{ErrorCode::usage, "field 'model'", "the name of a model", "none, and no default model is set",
+                     "GET /v1/models lists the names"};
+    ModelTarget target;
+    const ModelConfig* configured = nullptr;
+    for (const auto& [key, model] : config.models) {
+        bool alias = std::find(model.aliases.begin(), model.aliases.end(), wanted) != model.aliases.end();
+        if (key != wanted && !alias) continue;
+        configured = &model;
+        target.id = key;
+        target.aliases = model.aliases;
+        if (key == wanted) break;
+    }
+    std::string source = configured && !configured->source.empty() ? configured->source
+                         : configured                              ? target.id
+                                                                   : wanted;
+    const bool names_only = !configured && from_request && !name.empty();
+    Result<ModelEntry> entry = names_only ? find_listed_model(source, folders) : find_model(source, folders);
+    if (!entry.ok()) return entry.error();
+    // a short or differently written name may mean a configured model after all
+    if (!configured) {
+        for (const auto& [key, model] : config.models) {
+            if (key != entry->id && model.source != entry->id) continue;
+            configured = &model;
+            target.id = key;
+            target.aliases = model.aliases;
+            break;
+        }
+    }
+    if (!entry->problem.empty())
+        return Error{ErrorCode::invalid, "model '" + entry->id + "'", "a model that can be used", entry->problem, ""};
+    if (target.id.empty()) target.id = entry->id;
+    target.entry = std::move(*entry);
+    target.settings = effective_settings(config, configured ? *configured : ModelConfig{});
+    return target;
+}
+
+bool slots_are_ours(const ModelTarget& target) {
+    return !names_option(target.settings.arguments, {"-c", "--ctx-size", "-np", "--parallel", "--kv-unified-per-slot"});
+}
+
+std::vector<SlotShape> slot_shapes(const ModelTarget& target) {
+    const ModelConfig& settings = target.settings;
+    uint32_t limit = target.entry.context_length
+                         ? static_cast<uint32_t>(std::min<uint64_t>(target.entry.context_length, 1u << 30))
+                         : kUnknownContext;
+    uint32_t context = settings.context.value_or(std::min(limit, kDefaultContext));
+    if (context == 0) context = limit;
+    uint32_t slots = std::max(settings.parallel.value_or(kDefaultSlots), 1u);
+    std::vector<SlotShape> shapes = {{context, slots}};
+    if (!slots_are_ours(target)) return shapes;
+    if (!settings.parallel && slots > 1) shapes.push_back({context, 1});
+    if (!settings.context && context > kSmallContext) shapes.push_back({kSmallContext, settings.parallel ? slots : 1});
+    return shapes;
+}
+
+std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotShape& shape, bool offline) {
+    const ModelConfig& settings = target.settings;
+    const std::vector<std::string>& given = settings.arguments;
+    std::vector<std::string> result = {"--model",
+                                       target.entry.files.empty() ? "" : target.entry.files.front().string()};
+    std::string names = target.id;
+    for (const std::string& alias : target.aliases) names += "," + alias;
+    if (!names_option(given, {"-a", "--alias"})) result.insert(result.end(), {"--alias", names});
+    if (!target.entry.projector.empty() && !names_option(given, {"-mm", "--mmproj", "--no-mmproj"}))
+        result.insert(result.end(), {"--mmproj", target.entry.projector.string()});
+    if (slots_are_ours(target)) {
+        uint64_t total = std::min<uint64_t>(uint64_t{shape.context} * shape.slots, 1u << 30);
+        result.insert(result.end(), {"--ctx-size", std::to_string(total), "--parallel", std::to_string(shape.slots)});
+    }
+    if (!settings.devices.empty() && !names_option(given, {"-dev", "--device"}))
+        result.insert(result.end(), {"--device", joined(settings.devices)});
+    bool asked = names_option(given, {"--embedding", "--embeddings", "--rerank", "--reranking"});
+    uint64_t pooling = asked ? 0 : pooling_type(target.entry);
+    if (!asked && (pooling == 4 || embeds_only(target.entry.architecture) || (pooling >= 1 && pooling <= 3))) {
+        result.push_back(pooling == 4 ? "--reranking" : "--embeddings");
+        asked = true;
+    }
+    // a text to embed must fit into one physical batch
+    if (asked && !names_option(given, {"-ub", "--ubatch-size", "-b", "--batch-size"})) {
+        std::string batch = std::to_string(std::min<uint32_t>(shape.context, kDefaultContext));
+        result.insert(result.end(), {"--batch-size", batch, "--ubatch-size", batch});
+    }
+    result.insert(result.end(), {"--metrics", "--no-ui"});
+    if (offline) result.push_back("--offline");
+    result.insert(result.end(), given.begin(), given.end());
+    return result;
+}
+
+std::vector<std::string> plan_arguments(const ModelTarget& target, const SlotShape& shape) {
+    std::vector<std::string> result = {"plan",
+                                       target.entry.files.empty() ? "" : target.entry.files.front().string(),
+                                       "--json",
+                                       "--context",
+                                       std::to_string(uint64_t{shape.context} * shape.slots),
+                                       "--parallel",
+                                       std::to_string(shape.slots)};
+    if (!target.settings.devices.empty()) {
+        for (const std::string& device : target.settings.devices) result.insert(result.end(), {"--device", device});
+    }
+    return result;
+}
+
+}  // namespace onebit

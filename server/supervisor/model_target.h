@@ -1,0 +1,49 @@
+// What a name in a request means: one model with the settings that hold for it, and the engine's command line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/catalog/catalog.h"
+#include "server/config.h"
+
+namespace onebit {
+
+struct ModelTarget {
+    std::string id;                    // the name that answers, metrics and logs use
+    std::vector<std::string> aliases;  // other names of onebit.yaml
+    ModelEntry entry;
+    ModelConfig settings;  // of the model, of `defaults` and of the whole, in this order
+
+    KeepAlive keep_alive() const { return settings.keep_alive.value_or(KeepAlive{300}); }
+};
+
+// Settings of `model` with what is unset taken from config.defaults and config itself.
+ModelConfig effective_settings(const ServeConfig& config, const ModelConfig& model);
+
+// name: a key or alias of config.models, or a name of the catalog; empty: the default model.
+// from_request: a name that came over HTTP, which may not be a path of this machine.
+// Errors as find_model; not_found as well for a path in a request; invalid for a model that cannot be used.
+Result<ModelTarget> resolve_model(const ServeConfig& config, const CatalogFolders& folders, const std::string& name,
+                                  bool from_request);
+
+// Context per slot and number of slots, where the settings leave them open.
+struct SlotShape {
+    uint32_t context = 0;  // tokens of each slot
+    uint32_t slots = 0;
+};
+
+// The shapes to try, best first: one alone if the settings (or the arguments for llama.cpp) fix it.
+std::vector<SlotShape> slot_shapes(const ModelTarget& target);
+
+// Arguments of llama.cpp's server. Each slot has its own share of the cache, so that one long request cannot end the
+// others; a setting that `settings.arguments` repeats is left to them.
+std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotShape& shape, bool offline);
+
+// Whether engine_arguments sets context and slots, or `settings.arguments` does.
+bool slots_are_ours(const ModelTarget& target);
+
+// Arguments of `1bit plan` for the same.
+std::vector<std::string> plan_arguments(const ModelTarget& target, const SlotShape& shape);
+
+}  // namespace onebit

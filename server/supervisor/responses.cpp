@@ -1,0 +1,58 @@
+#include "server/supervisor/responses.h"
+
+#include <nlohmann/json.hpp>
+
+namespace onebit {
+
+using nlohmann::json;
+
+const char* error_type(int status) {
+    switch (status) {
+        case 401:
+            return "authentication_error";
+        case 403:
+            return "permission_error";
+        case 404:
+            return "not_found_error";
+        case 408:
+            return "request_timeout";
+        case 413:
+            return "request_too_large";
+        case 501:
+            return "not_supported_error";
+        case 503:
+            return "unavailable_error";
+        case 504:
+            return "timeout_error";
+        case 507:
+            return "insufficient_memory";
+        default:
+            return status >= 500 ? "server_error" : "invalid_request_error";
+    }
+}
+
+std::string error_body(int status, std::string_view type, std::string_view message) {
+    json body = {{"error", {{"message", printable(message)}, {"type", std::string(type)}, {"code", status}}}};
+    return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+void answer_json(httplib::Response& response, int status, const json& body) {
+    response.status = status;
+    response.set_content(body.dump(-1, ' ', false, json::error_handler_t::replace), "application/json; charset=utf-8");
+}
+
+void answer_error(httplib::Response& response, int status, std::string_view type, std::string_view message) {
+    response.status = status;
+    response.set_content(error_body(status, type, message), "application/json; charset=utf-8");
+}
+
+void answer_error(httplib::Response& response, const Error& error, std::chrono::milliseconds retry_after) {
+    int status = http_status(error.code);
+    if (status == 503 || retry_after.count() > 0) {
+        auto seconds = std::max<int64_t>(1, (retry_after.count() + 999) / 1000);
+        response.set_header("Retry-After", std::to_string(seconds));
+    }
+    answer_error(response, status, error_type(status), error.message());
+}
+
+}  // namespace onebit

@@ -1,0 +1,25 @@
+// The shape of what the supervisor itself answers.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include <cpp-httplib/httplib.h>
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/error.h"
+
+namespace onebit {
+
+// {"error":{"message","type","code"}}; message is made printable first, so any bytes are safe.
+std::string error_body(int status, std::string_view type, std::string_view message);
+
+void answer_json(httplib::Response& response, int status, const nlohmann::json& body);
+void answer_error(httplib::Response& response, int status, std::string_view type, std::string_view message);
+void answer_error(httplib::Response& response, const Error& error, std::chrono::milliseconds retry_after = {});
+
+// The name clients know errors of that status by, such as "invalid_request_error".
+const char* error_type(int status);
+
+}  // namespace onebit

@@ -1,0 +1,289 @@
+// The routes that the supervisor answers itself: health, models, metrics, and its own under /onebit.
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "server/supervisor/engine_client.h"
+#include "server/supervisor/responses.h"
+#include "server/supervisor/supervisor.h"
+
+namespace onebit {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr auto kEngineQuestion = std::chrono::milliseconds(2000);
+
+double rounded(double value) { return static_cast<double>(static_cast<int64_t>(value * 1000 + 0.5)) / 1000; }
+
+// llama.cpp's word for the state, which its page and clients know.
+const char* status_word(const EngineView& view) {
+    switch (view.status.state) {
+        case EngineState::ready:
+            return "loaded";
+        case EngineState::starting:
+            return view.failed ? "failed" : "loading";
+        case EngineState::failed:
+            return "failed";
+        default:
+            return "unloaded";
+    }
+}
+
+json unavailable_object(const std::string& message) {
+    return {{"message", message}, {"type", "unavailable_error"}, {"code", 503}};
+}
+
+json model_entry(const std::string& id, const std::vector<std::string>& aliases, const ModelEntry& entry,
+                 const EngineView* engine) {
+    json meta = {{"size", entry.bytes},
+                 {"n_params", entry.parameters},
+                 {"n_ctx_train", entry.context_length},
+                 {"ftype", entry.quantization},
+                 {"architecture", entry.architecture}};
+    json modalities = json::array({"text"});
+    if (!entry.projector.empty()) modalities.push_back("image");
+    json status = {{"value", engine ? status_word(*engine) : "unloaded"}};
+    if (engine && engine->status.state == EngineState::starting)
+        status["progress"] = rounded(engine->status.load_progress);
+    return {{"id", id},           {"aliases", aliases},
+            {"object", "model"},  {"created", 0},
+            {"owned_by", "1bit"}, {"origin", to_string(entry.origin)},
+            {"in_cache", true},   {"meta", meta},
+            {"status", status},   {"architecture", {{"input_modalities", modalities}}}};
+}
+
+json ollama_like_entry(const std::string& id, const ModelEntry& entry) {
+    json capabilities = json::array({"completion"});
+    if (!entry.projector.empty()) capabilities.push_back("multimodal");
+    return {{"name", id},
+            {"model", id},
+            {"modified_at", ""},
+            {"size", std::to_string(entry.bytes)},
+            {"digest", ""},
+            {"type", "model"},
+            {"description", entry.name},
+            {"tags", json::array()},
+            {"capabilities", capabilities},
+            {"parameters", ""},
+            {"details",
+             {{"parent_model", ""},
+              {"format", "gguf"},
+              {"family", entry.architecture},
+              {"families", json::array({entry.architecture})},
+              {"parameter_size", entry.parameters ? std::to_string(entry.parameters) : ""},
+              {"quantization_level", entry.quantization}}}};
+}
+
+}  // namespace
+
+bool Supervisor::own_get(const httplib::Request& request, httplib::Response& response) {
+    std::string path = request.target.substr(0, request.target.find('?'));
+    if (path == "/health" || path == "/v1/health") {
+        health(response);
+    } else if (path == "/v1/models" || path == "/models") {
+        list_models_route(response);
+    } else if (path == "/metrics") {
+        metrics_route(response);
+    } else if (path == "/onebit/ps") {
+        ps_route(response);
+    } else if (path == "/onebit/load" || path == "/onebit/unload" || path == "/onebit/reload") {
+        response.set_header("Allow", "POST");
+        answer_error(response, 405, "invalid_request_error", "method: expected POST, found " + request.method);
+    } else if (path == "/" || path == "/index.html") {
+        answer_error(response, 404, "not_found_error", "this build has no web page; the API is under /v1");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+bool Supervisor::own_post(const httplib::Request& request, httplib::Response& response, const std::string& body) {
+    std::string path = request.target.substr(0, request.target.find('?'));
+    if (!path.starts_with("/onebit/")) return false;
+    if (path == "/onebit/reload") {
+        if (Result<void> done = reload(); !done.ok())
+            answer_error(response, done.error());
+        else
+            answer_json(response, 200, {{"status", "reloaded"}});
+        return true;
+    }
+    if (path != "/onebit/load" && path != "/onebit/unload") {
+        answer_error(response, 404, "not_found_error", "nothing is here under that address");
+        return true;
+    }
+    json asked = json::parse(body, nullptr, false);
+    if (!asked.is_object() || !asked.contains("model") || !asked["model"].is_string()) {
+        answer_error(response, 400, "invalid_request_error", "request body: expected {\"model\": \"NAME\"}");
+        return true;
+    }
+    std::string name = asked["model"].get<std::string>();
+    bool load = path == "/onebit/load";
+    Result<void> done = load ? fleet_->load(name) : fleet_->unload(name, state()->config.drain_timeout);
+    if (!done.ok())
+        answer_error(response, done.error());
+    else
+        answer_json(response, load ? 202 : 200,
+                    {{"status", load ? "loading" : "unloaded"}, {"model", printable(name)}});
+    return true;
+}
+
+void Supervisor::health(httplib::Response& response) const {
+    std::vector<EngineView> engines = fleet_->engines();
+    json loaded = json::array();
+    const EngineView *loading = nullptr, *failed = nullptr;
+    for (const EngineView& engine : engines) {
+        if (engine.status.state == EngineState::ready && !engine.failed)
+            loaded.push_back(engine.id);
+        else if (engine.failed || engine.status.state == EngineState::failed)
+            failed = &engine;
+        else if (engine.status.state == EngineState::starting)
+            loading = &engine;
+    }
+    if (draining_) {
+        response.set_header("Retry-After", "5");
+        return answer_json(response, 503,
+                           {{"status", "stopping"}, {"error", unavailable_object("the server is stopping")}});
+    }
+    if (!loaded.empty()) return answer_json(response, 200, {{"status", "ok"}, {"models", loaded}});
+    if (loading) {
+        auto wait = std::max<int64_t>(1, (loading->status.retry_after.count() + 999) / 1000);
+        response.set_header("Retry-After", std::to_string(wait));
+        json body = {{"status", "loading"},
+                     {"model", loading->id},
+                     {"progress", rounded(loading->status.load_progress)},
+                     {"error", unavailable_object("Loading model")}};
+        if (loading->status.restarts > 0) body["restarts"] = loading->status.restarts;
+        if (!loading->status.last_failure.empty()) body["last_failure"] = loading->status.last_failure;
+        return answer_json(response, 503, body);
+    }
+    if (failed) {
+        std::string reason = failed->failed && failed->failure.code != ErrorCode::internal
+                                 ? failed->failure.message()
+                                 : failed->status.last_failure;
+        response.set_header("Retry-After", "10");
+        return answer_json(
+            response, 503,
+            {{"status", "failed"}, {"model", failed->id}, {"reason", reason}, {"error", unavailable_object(reason)}});
+    }
+    if (fleet_->fixed()) {
+        response.set_header("Retry-After", "1");
+        return answer_json(response, 503,
+                           {{"status", "loading"}, {"progress", 0.0}, {"error", unavailable_object("Loading model")}});
+    }
+    answer_json(response, 200, {{"status", "idle"}, {"models", json::array()}});
+}
+
+void Supervisor::list_models_route(httplib::Response& response) const {
+    std::shared_ptr<const State> now = state();
+    std::vector<EngineView> engines = fleet_->engines();
+    auto engine_of = [&](const std::string& id) -> const EngineView* {
+        for (const EngineView& engine : engines)
+            if (engine.id == id) return &engine;
+        return nullptr;
+    };
+    json data = json::array(), models = json::array();
+    auto add = [&](const std::string& id, const std::vector<std::string>& aliases, const ModelEntry& entry) {
+        data.push_back(model_entry(id, aliases, entry, engine_of(id)));
+        models.push_back(ollama_like_entry(id, entry));
+    };
+    if (fleet_->fixed()) {
+        for (const EngineView& engine : engines) add(engine.id, engine.aliases, engine.entry);
+    } else {
+        std::map<std::string, bool> listed;
+        for (const auto& [key, model] : now->config.models) {
+            if (parts_.resolve) break;
+            Result<ModelTarget> target = resolve_model(now->config, context_.folders, key, false);
+            if (!target.ok() || listed.count(target->id)) continue;
+            listed[target->id] = true;
+            add(target->id, target->aliases, target->entry);
+        }
+        for (const EngineView& engine : engines) {
+            if (listed.count(engine.id)) continue;
+            listed[engine.id] = true;
+            add(engine.id, engine.aliases, engine.entry);
+        }
+        for (const ModelEntry& entry : list_models(context_.folders)) {
+            if (!entry.problem.empty() || listed.count(entry.id)) continue;
+            add(entry.id, entry.aliases, entry);
+        }
+    }
+    answer_json(response, 200, {{"object", "list"}, {"data", data}, {"models", models}});
+}
+
+void Supervisor::metrics_route(httplib::Response& response) const {
+    std::vector<EngineView> engines = fleet_->engines();
+    std::vector<std::pair<std::string, std::string>> texts;
+    for (const EngineView& engine : engines) {
+        if (engine.status.state != EngineState::ready) continue;
+        if (auto text = engine_get(engine.socket, "/metrics", kEngineQuestion))
+            texts.emplace_back(engine.id, std::move(*text));
+    }
+    response.status = 200;
+    response.set_content(metrics_.render(engines, texts), "text/plain; version=0.0.4; charset=utf-8");
+}
+
+json Supervisor::engine_json(const EngineView& view) {
+    json result = {{"id", view.id},
+                   {"aliases", view.aliases},
+                   {"state", view.failed ? "failed" : to_string(view.status.state)},
+                   {"pid", view.status.pid},
+                   {"file", view.entry.files.empty() ? "" : view.entry.files.front().string()},
+                   {"size_bytes", view.entry.bytes},
+                   {"resident_bytes", view.status.resident_bytes},
+                   {"cpu_milliseconds", view.status.cpu_milliseconds},
+                   {"load_progress", rounded(view.status.load_progress)},
+                   {"load_seconds", rounded(view.load_seconds)},
+                   {"loads", view.loads},
+                   {"devices", view.settings.devices},
+                   {"pinned", view.pinned},
+                   {"requests_in_flight", view.requests},
+                   {"restarts", view.status.restarts},
+                   {"hangs", view.status.hangs},
+                   {"graphs", view.status.graphs},
+                   {"last_failure", view.failed ? view.failure.message() : view.status.last_failure}};
+    result["keep_alive_left_seconds"] =
+        view.keep_alive_left.count() < 0 ? json(nullptr) : json(view.keep_alive_left.count() / 1000.0);
+    if (view.status.state != EngineState::ready) return result;
+    std::string text;
+    {
+        std::lock_guard lock(props_mutex_);
+        auto known = props_.find({view.id, view.generation});
+        if (known != props_.end()) text = known->second;
+    }
+    if (text.empty()) {
+        auto asked = engine_get(view.socket, "/props", kEngineQuestion);
+        if (!asked) return result;
+        text = std::move(*asked);
+        std::lock_guard lock(props_mutex_);
+        std::erase_if(props_, [&](const auto& entry) { return entry.first.first == view.id; });
+        props_[{view.id, view.generation}] = text;
+    }
+    json props = json::parse(text, nullptr, false);
+    if (!props.is_object()) return result;
+    json settings = props.value("default_generation_settings", json::object());
+    if (settings.is_object() && settings.contains("n_ctx")) result["context_per_slot"] = settings["n_ctx"];
+    if (props.contains("total_slots")) result["slots"] = props["total_slots"];
+    if (props.contains("build_info")) result["build"] = props["build_info"];
+    return result;
+}
+
+void Supervisor::ps_route(httplib::Response& response) {
+    json engines = json::array();
+    for (const EngineView& view : fleet_->engines()) engines.push_back(engine_json(view));
+    std::shared_ptr<const State> now = state();
+    answer_json(
+        response, 200,
+        {{"engines", engines},
+         {"max_models", now->config.max_models},
+         {"mode", fleet_->fixed() ? "fixed" : "on demand"},
+         {"default_model", now->config.model.empty() ? now->config.default_model : now->config.model},
+         {"requests_in_flight", metrics_.in_flight()},
+         {"connections", http_.connections()},
+         {"uptime_seconds",
+          std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - started_).count()}});
+}
+
+}  // namespace onebit

@@ -1,0 +1,254 @@
+#include "server/supervisor/server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "base/log.h"
+#include "server/catalog/pull.h"
+#include "server/supervisor/banner.h"
+#include "server/supervisor/engine_factory.h"
+#include "server/supervisor/run_program.h"
+#include "server/supervisor/supervisor.h"
+
+namespace onebit {
+namespace fs = std::filesystem;
+namespace {
+
+// The handler's only way out: the write end of a pipe that run_server polls.
+std::atomic<int> signal_pipe{-1};
+
+extern "C" void on_signal(int signal) {
+    int saved = errno;
+    char byte = static_cast<char>(signal);
+    if (::write(signal_pipe.load(), &byte, 1) < 0) {
+        // full: earlier signals are waiting to be seen
+    }
+    errno = saved;
+}
+
+class SignalPipe {
+public:
+    SignalPipe() {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0) {
+            read_.reset(ends[0]);
+            write_.reset(ends[1]);
+        }
+        signal_pipe = write_.get();
+        for (size_t i = 0; i < kSignals.size(); i++) {
+            struct sigaction action {};
+            action.sa_handler = on_signal;
+            action.sa_flags = SA_RESTART;
+            ::sigaction(kSignals[i], &action, &old_[i]);
+        }
+        struct sigaction ignore {};
+        ignore.sa_handler = SIG_IGN;
+        ::sigaction(SIGPIPE, &ignore, &old_pipe_);
+    }
+    ~SignalPipe() {
+        for (size_t i = 0; i < kSignals.size(); i++) ::sigaction(kSignals[i], &old_[i], nullptr);
+        ::sigaction(SIGPIPE, &old_pipe_, nullptr);
+        signal_pipe = -1;
+    }
+    int fd() const { return read_.get(); }
+    // The next signal within the limit, 0 if none came; negative: for ever.
+    int next(int milliseconds) {
+        pollfd entry{read_.get(), POLLIN, 0};
+        if (::poll(&entry, 1, milliseconds) <= 0) return 0;
+        char byte = 0;
+        return ::read(read_.get(), &byte, 1) == 1 ? byte : 0;
+    }
+    void wake() { on_signal(0); }
+
+private:
+    static constexpr std::array<int, 3> kSignals = {SIGTERM, SIGINT, SIGHUP};
+    UniqueFd read_, write_;
+    std::array<struct sigaction, 3> old_{};
+    struct sigaction old_pipe_ {};
+};
+
+// Mode 0700, with a short path: a socket's address holds about a hundred bytes.
+class RuntimeFolder {
+public:
+    static Result<RuntimeFolder> create() {
+        const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+        std::error_code ignored;
+        for (std::string base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
+            if (base.empty() || base.size() > 60 || !fs::is_directory(base, ignored)) continue;
+            std::string path = base + "/1bit-XXXXXX";
+            if (::mkdtemp(path.data())) return RuntimeFolder(path);
+        }
+        return error_from_errno(errno, "/tmp/1bit-XXXXXX", "make /tmp writable or set XDG_RUNTIME_DIR");
+    }
+    RuntimeFolder(RuntimeFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    ~RuntimeFolder() {
+        std::error_code ignored;
+        if (!path_.empty()) fs::remove_all(path_, ignored);
+    }
+    const fs::path& path() const { return path_; }
+
+private:
+    explicit RuntimeFolder(fs::path path) : path_(std::move(path)) {}
+    fs::path path_;
+};
+
+// A thousand connections and their engines need more descriptors than the usual soft limit.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= 16384) return;
+    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 16384);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void print_line(const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+}
+
+// The model of the command line must exist before the port opens; a hub's name is fetched if it is not here.
+struct SettledModel {
+    std::string reference, id;
+};
+Result<SettledModel> settle_model(const ServerContext& context) {
+    const ServeConfig& config = context.config;
+    Result<ModelTarget> target = resolve_model(config, context.folders, config.model, false);
+    if (target.ok()) return SettledModel{config.model, target->id};
+    bool hub_name =
+        config.model.find('/') != std::string::npos && config.model.front() != '/' && config.model.front() != '.';
+    if (!hub_name || config.offline || target.error().code != ErrorCode::not_found) return target.error();
+    log_info("server", "model " + config.model + ": not on this disk, asking the hub");
+    PullOptions options;
+    int last = -1;
+    options.progress = [&](const std::string& file, uint64_t done, uint64_t total) {
+        int percent = total ? static_cast<int>(done * 100 / total) : 0;
+        if (percent / 5 == last / 5 && last >= 0) return;
+        last = percent;
+        log_info("server", file + ": " + std::to_string(percent) + " %");
+    };
+    Result<ModelEntry> pulled = pull_model(config.model, context.folders, options);
+    if (!pulled.ok()) return pulled.error();
+    return SettledModel{pulled->files.empty() ? pulled->id : pulled->files.front().string(), pulled->id};
+}
+
+// Drivers may crash or hang, so a child asks; its line comes when it comes.
+void report_devices(const fs::path& program, const std::vector<std::string>& wanted, const std::atomic<bool>& cancel) {
+    Result<ProgramResult> asked = run_program(program, {"devices", "--json"}, std::chrono::seconds(60), &cancel);
+    if (cancel) return;
+    if (!asked.ok()) return log_warning("server", "devices: " + asked.error().message());
+    std::string line = devices_line(asked->output, wanted);
+    if (!line.empty()) return print_line(line);
+    if (asked->exit_code == 0) return;
+    std::string tail = asked->error_output.size() > 400 ? asked->error_output.substr(asked->error_output.size() - 400)
+                                                        : asked->error_output;
+    log_warning("server", "devices: '1bit devices' ended with " + asked->outcome() + (tail.empty() ? "" : ": " + tail));
+}
+
+Result<void> check(const ServeConfig& config) {
+    auto wrong = [](std::string key, std::string expected, std::string found) {
+        return Error{ErrorCode::usage, std::move(key), std::move(expected), std::move(found), ""};
+    };
+    if (config.max_models == 0) return wrong("max_models", "at least 1", "0");
+    if (config.max_request_bytes == 0) return wrong("max_request_bytes", "at least 1", "0");
+    if (config.read_timeout.count() <= 0)
+        return wrong("read_timeout", "more than 0 s", std::to_string(config.read_timeout.count()));
+    for (const std::string& key : config.api_keys)
+        if (key.empty()) return wrong("api_keys", "keys that are not empty", "an empty one");
+    return {};
+}
+
+}  // namespace
+
+Result<void> run_server(ServerContext context) {
+    ONEBIT_RETURN_IF_ERROR(check(context.config));
+    raise_descriptor_limit();
+    const bool fixed = !context.config.model.empty();
+    std::string model = context.config.default_model;
+    if (fixed) {
+        Result<SettledModel> settled = settle_model(context);
+        if (!settled.ok()) return settled.error();
+        model = settled->id;
+        context.config.model = settled->reference;
+    }
+    Result<RuntimeFolder> runtime = RuntimeFolder::create();
+    if (!runtime.ok()) return runtime.error();
+
+    SignalPipe signals;
+    std::atomic<bool> cancel{false};
+    EngineFactory factory;
+    factory.program = context.program;
+    factory.runtime_folder = runtime->path();
+    factory.offline = context.config.offline;
+    factory.check_memory = context.config.check_memory;
+    factory.start_timeout = context.config.start_timeout;
+    factory.hang_timeout = context.config.hang_timeout;
+    factory.announce = print_line;
+    factory.cancel = &cancel;
+    std::mutex refused_mutex;
+    std::optional<Error> refused;  // a fixed model that never loaded is no server
+    SupervisorParts parts;
+    parts.make_engine = [&](const ModelTarget& target) { return factory.make(target); };
+    parts.load_failed = [&](const std::string&, const Error& error) {
+        if (!fixed) return;
+        std::lock_guard lock(refused_mutex);
+        refused = error;
+        signals.wake();
+    };
+    const ServeConfig config = context.config;
+    const fs::path program = context.program;
+    std::vector<std::string> wanted_devices = config.defaults.devices;
+
+    Supervisor supervisor(std::move(context), std::move(parts));
+    Result<uint16_t> port = supervisor.bind();
+    if (!port.ok()) return port.error();
+    ONEBIT_RETURN_IF_ERROR(supervisor.start_models());
+    std::thread listener([&] { supervisor.serve(); });
+    for (const std::string& line : start_lines(config, *port, model)) print_line(line);
+    if (std::string warning = exposure_warning(config); !warning.empty()) log_warning("server", warning);
+    std::thread devices([&] { report_devices(program, wanted_devices, cancel); });
+
+    Result<void> result;
+    bool draining = false;
+    auto drain_until = std::chrono::steady_clock::time_point::max();
+    for (;;) {
+        int signal = signals.next(draining ? 50 : -1);
+        {
+            std::lock_guard lock(refused_mutex);
+            if (refused && !supervisor.has_served()) {
+                result = *refused;
+                break;
+            }
+            refused.reset();
+        }
+        if (signal == SIGHUP) {
+            if (Result<void> done = supervisor.reload(); !done.ok()) log_verbose("server", done.error().message());
+        } else if (signal == SIGTERM || signal == SIGINT) {
+            if (draining) {
+                log_warning("server", "a second signal: stopping at once");
+                supervisor.kill_engines();
+                break;
+            }
+            draining = true;
+            drain_until = std::chrono::steady_clock::now() + config.drain_timeout;
+            cancel = true;
+            log_info("server", "stopping: running requests have " + std::to_string(config.drain_timeout.count()) +
+                                   " s to end, a second signal ends them");
+            supervisor.drain();
+        }
+        if (draining && (supervisor.quiet() || std::chrono::steady_clock::now() >= drain_until)) break;
+    }
+    cancel = true;
+    supervisor.stop();
+    listener.join();
+    devices.join();
+    return result;
+}
+
+}  // namespace onebit
