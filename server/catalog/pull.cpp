@@ -52,7 +52,9 @@ std::optional<ModelEntry> find_copy(const PullReference& reference, const Catalo
                 return ends_with_path(file, reference.file);
             }))
             continue;
-        if (!reference.quant.empty() && !equal_without_case(quant_of(entry), reference.quant)) continue;
+        if (!reference.quant.empty() && !equal_without_case(quant_of(entry), reference.quant) &&
+            !names_quant(entry.files.front().filename().string(), reference.quant))
+            continue;
         copies.push_back(std::move(entry));
     }
     if (copies.empty()) return std::nullopt;

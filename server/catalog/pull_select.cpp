@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <regex>
 #include <set>
+
+#include "server/catalog/catalog_names.h"
 
 namespace onebit {
 namespace {
@@ -18,8 +19,6 @@ std::string upper(std::string_view text) {
     return out;
 }
 
-bool ends_with_gguf(std::string_view path) { return path.size() > 5 && upper(path.substr(path.size() - 5)) == ".GGUF"; }
-
 bool is_hub_word(std::string_view text) {
     return !text.empty() && text.size() <= 96 && text.front() != '.' && text.front() != '-' &&
            text.find("..") == std::string_view::npos && std::all_of(text.begin(), text.end(), [](unsigned char c) {
@@ -27,56 +26,11 @@ bool is_hub_word(std::string_view text) {
            });
 }
 
-std::string_view base_name(std::string_view path) {
-    const size_t slash = path.rfind('/');
-    return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
+std::string base_name(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
 std::string_view folder_of(std::string_view path) {
     const size_t slash = path.rfind('/');
     return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
-}
-
-struct Shard {
-    std::string prefix;
-    unsigned number = 1, count = 1;
-};
-
-Shard shard_of_path(const std::string& path) {
-    static const std::regex pattern(R"((.*)-(\d{5})-of-(\d{5})\.gguf)", std::regex::icase | std::regex::optimize);
-    std::smatch match;
-    if (path.size() > kLongestPath || !std::regex_match(path, match, pattern))
-        return {path.substr(0, path.size() - 5), 1, 1};
-    return {match[1], static_cast<unsigned>(std::stoul(match[2])), static_cast<unsigned>(std::stoul(match[3]))};
-}
-
-// The last part of a name between '-' and '.' that reads like a quantization, '_' before it allowed.
-std::string quant_of_name(std::string_view name) {
-    static const std::regex pattern(R"((I?Q[1-8](_[0-9A-Z]+)+|TQ[12]_0|B?F16|F32|FP(16|32)|MXFP4(_[A-Z]+)*|NVFP4))",
-                                    std::regex::icase | std::regex::optimize);
-    std::string found;
-    for (size_t start = 0; start < name.size(); ++start) {
-        if (start > 0 && std::isalnum(static_cast<unsigned char>(name[start - 1]))) continue;
-        const std::string part(name.substr(start, name.find_first_of("-.", start) - start));
-        if (part.size() > 40 || !std::regex_match(part, pattern)) continue;
-        found = upper(part);
-        if (start >= 3 && upper(name.substr(start - 3, 3)) == "UD-") found.insert(0, "UD-");
-        start += part.size();
-    }
-    return found;
-}
-
-// quant stands in path as a word of its own; '_' may come before it but not after.
-bool names_quant(std::string_view path, std::string_view quant) {
-    const std::string text = upper(path), wanted = upper(quant);
-    for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) {
-        const size_t end = at + wanted.size();
-        const bool begins = at == 0 || !std::isalnum(static_cast<unsigned char>(text[at - 1]));
-        const bool stops =
-            end == text.size() || (!std::isalnum(static_cast<unsigned char>(text[end])) && text[end] != '_');
-        if (begins && stops) return true;
-    }
-    return false;
 }
 
 struct FileSet {
@@ -90,13 +44,15 @@ struct FileSet {
 std::vector<FileSet> sets_of(const HubRepository& repository) {
     std::map<std::pair<std::string, unsigned>, FileSet> sets;
     for (const HubFile& file : repository.files) {
-        const std::string name = upper(base_name(file.path));
-        if (!ends_with_gguf(file.path) || name.find("MMPROJ") != std::string::npos ||
-            name.find("IMATRIX") != std::string::npos)
+        const std::string name = base_name(file.path);
+        if (!has_gguf_extension(name) || names_projector(name) || lower_case(name).find("imatrix") != std::string::npos)
             continue;
-        const Shard shard = shard_of_path(file.path);
-        FileSet& set = sets[{shard.prefix, shard.count}];
-        set.prefix = shard.prefix;
+        ShardName shard{stem_of(name), 1, 1};
+        if (const auto parsed = parse_shard_name(name)) shard = *parsed;
+        const std::string prefix = file.path.substr(0, file.path.size() - name.size()) + shard.prefix;
+        // a set of one shard is another model than the file without a number
+        FileSet& set = sets[{prefix, parse_shard_name(name) ? shard.count : 0}];
+        set.prefix = prefix;
         set.quant = quant_of_path(file.path);
         set.count = shard.count;
         set.shards.emplace(shard.number, file);
@@ -159,7 +115,7 @@ Result<FileSet> choose_set(const std::vector<FileSet>& sets, const PullReference
 
 int projector_rank(const HubFile& file) {
     static const std::vector<std::string> order{"F16", "FP16", "BF16", "F32", "FP32", "Q8_0"};
-    const auto found = std::find(order.begin(), order.end(), quant_of_name(base_name(file.path)));
+    const auto found = std::find(order.begin(), order.end(), quantization_in_name(stem_of(base_name(file.path))));
     return static_cast<int>(found - order.begin());
 }
 
@@ -169,7 +125,7 @@ std::optional<HubFile> choose_projector(const HubRepository& repository, std::st
         return std::pair(folder_of(file.path) == folder_of(model) ? 0 : 1, projector_rank(file));
     };
     for (const HubFile& file : repository.files) {
-        if (!ends_with_gguf(file.path) || upper(base_name(file.path)).find("MMPROJ") == std::string::npos) continue;
+        if (!has_gguf_extension(file.path) || !names_projector(base_name(file.path))) continue;
         if (!best || rank(file) < rank(*best)) best = file;
     }
     return best;
@@ -192,9 +148,8 @@ Result<PullReference> parse_pull_reference(std::string_view text) {
         reference.file = std::string(text.substr(second + 1));
         if (const std::string reason = unsafe_path_reason(reference.file); !reason.empty())
             return wrong(reason.c_str());
-        if (!ends_with_gguf(reference.file)) return wrong("a file that is no .gguf");
-        if (upper(base_name(reference.file)).find("MMPROJ") != std::string::npos)
-            return wrong("a projector, which comes with its model");
+        if (!has_gguf_extension(reference.file)) return wrong("a file that is no .gguf");
+        if (names_projector(base_name(reference.file))) return wrong("a projector, which comes with its model");
     } else if (const size_t colon = repo.find(':'); colon != std::string_view::npos) {
         reference.quant = std::string(repo.substr(colon + 1));
         repo = repo.substr(0, colon);
@@ -225,8 +180,21 @@ std::string unsafe_path_reason(std::string_view path) {
 }
 
 std::string quant_of_path(std::string_view path) {
-    const std::string quant = quant_of_name(base_name(path));
-    return quant.empty() ? quant_of_name(base_name(folder_of(path))) : quant;
+    const auto shard = parse_shard_name(base_name(path));
+    const std::string quant = quantization_in_name(shard ? shard->prefix : stem_of(base_name(path)));
+    return quant.empty() ? quantization_in_name(base_name(folder_of(path))) : quant;
+}
+
+bool names_quant(std::string_view path, std::string_view quant) {
+    const std::string text = upper(path), wanted = upper(quant);
+    for (size_t at = text.find(wanted); at != std::string::npos; at = text.find(wanted, at + 1)) {
+        const size_t end = at + wanted.size();
+        const bool begins = at == 0 || !std::isalnum(static_cast<unsigned char>(text[at - 1]));
+        const bool stops =
+            end == text.size() || (!std::isalnum(static_cast<unsigned char>(text[end])) && text[end] != '_');
+        if (begins && stops) return true;
+    }
+    return false;
 }
 
 Result<PullSelection> select_files(const HubRepository& repository, const PullReference& reference) {

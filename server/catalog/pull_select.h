@@ -39,6 +39,9 @@ std::string unsafe_path_reason(std::string_view path);
 // "Q4_K_M" of "sub/Model-Q4_K_M-00001-of-00003.gguf", upper case; the folder's if the file has none; else empty.
 std::string quant_of_path(std::string_view path);
 
+// quant stands in path as a word of its own, without regard to case; '_' may come before it but not after.
+bool names_quant(std::string_view path, std::string_view quant);
+
 struct PullSelection {
     std::vector<HubFile> model;        // all shards in order
     std::optional<HubFile> projector;  // F16 if there is a choice
