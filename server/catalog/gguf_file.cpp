@@ -26,7 +26,7 @@ constexpr uint64_t kSmallestKey = 14;     // a length, one letter, a type, one b
 constexpr uint64_t kSmallestTensor = 24;  // a length, no dimensions, a type, an offset
 // Far above any real model; llama.cpp's own checks for repeated names take quadratic time.
 constexpr uint64_t kMostKeys = 1u << 16, kMostTensors = 1u << 17;
-constexpr uint64_t kMostHeadBytes = 1ull << 30, kLongestText = 64ull << 20;
+constexpr uint64_t kMostHeadBytes = 256ull << 20, kLongestText = 64ull << 20;
 constexpr uint64_t kLongestKey = 65535, kLongestTensorName = 63, kLongestToken = 1u << 20;
 // ggml asserts that mapped weights begin at a multiple of 32
 constexpr uint64_t kLeastAlignment = 32, kMostAlignment = 64ull << 20;
@@ -126,7 +126,7 @@ public:
         tensors();
         layout();
         joined();
-        if (auto fault = check_gguf_rules(head_, types_, token_hashes_)) throw Damaged{std::move(*fault)};
+        if (auto fault = check_gguf_rules(head_, types_, vocabulary_)) throw Damaged{std::move(*fault)};
         return std::move(head_);
     }
 
@@ -147,7 +147,7 @@ private:
     HeadReader reader_;
     GgufHead head_;
     GgufKeyTypes types_;
-    std::vector<uint64_t> token_hashes_;
+    VocabularyNotes vocabulary_;
     uint64_t key_count_ = 0, tensor_count_ = 0, data_bytes_ = 0;
 };
 
@@ -244,6 +244,12 @@ GgufArray HeadParser::array(const std::string& key) {
         if (found.length > reader_.size() / size)
             damaged("a whole GGUF file", "only " + bytes(reader_.size()) + ", cut off or damaged: the array of key " +
                                              in_quotes(key) + " has " + std::to_string(found.length) + " elements");
+        if (key == "tokenizer.ggml.token_type" && found.type == kGgufI32) {
+            constexpr int32_t kByteToken = 6;
+            for (uint64_t i = 0; i < found.length; ++i)
+                vocabulary_.byte_tokens |= reader_.number<int32_t>() == kByteToken;
+            return found;
+        }
         reader_.skip(found.length * size);
         return found;
     }
@@ -254,6 +260,9 @@ GgufArray HeadParser::array(const std::string& key) {
         damaged("a whole GGUF file", "only " + bytes(reader_.size()) + ", cut off or damaged: the array of key " +
                                          in_quotes(key) + " has " + std::to_string(found.length) + " texts");
     const bool tokens = key == "tokenizer.ggml.tokens";
+    if (tokens && found.length > kMostModelTokens)
+        damaged("at most " + std::to_string(kMostModelTokens) + " texts in key " + in_quotes(key),
+                std::to_string(found.length));
     for (uint64_t i = 0; i < found.length; ++i) {
         if (!tokens) {
             reader_.skip(reader_.number<uint64_t>());
@@ -263,7 +272,7 @@ GgufArray HeadParser::array(const std::string& key) {
         std::string token = reader_.text(kLongestToken);
         if (const size_t zero = token.find('\0'); zero != std::string::npos) token.resize(zero);
         if (token.empty()) token = "[EMPTY_" + std::to_string(i) + "]";
-        token_hashes_.push_back(std::hash<std::string>{}(token));
+        vocabulary_.token_hashes.push_back(std::hash<std::string>{}(token));
     }
     return found;
 }

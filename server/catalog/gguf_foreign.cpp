@@ -51,7 +51,8 @@ bool is_text(std::string_view bytes) {
 }  // namespace
 
 GgufFault name_foreign_file(std::string_view start, uint64_t file_bytes) {
-    const std::string expected = "a GGUF model", size = std::to_string(file_bytes) + " bytes";
+    const std::string expected = "a GGUF model",
+                      size = std::to_string(file_bytes) + (file_bytes == 1 ? " byte" : " bytes");
     start = start.substr(0, 512);
     const auto begins = [&](std::string_view with) { return start.substr(0, with.size()) == with; };
     const auto is = [&](std::string found, std::string remedy) {

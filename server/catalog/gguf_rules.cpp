@@ -20,7 +20,8 @@ class Rules {
 public:
     Rules(const GgufHead& head, const GgufKeyTypes& types) : head_(head), types_(types) {}
 
-    Fault tokenizer(std::vector<uint64_t>& token_hashes) const;
+    Fault tokenizer(VocabularyNotes& notes) const;
+    Fault experts(const std::string& architecture) const;
     Fault sizes() const;
 
 private:
@@ -60,7 +61,7 @@ Fault Rules::scalar_range(const std::string& key, uint64_t least, uint64_t most)
 }
 
 // llama.cpp reads these arrays as raw memory of the type it expects
-Fault Rules::tokenizer(std::vector<uint64_t>& token_hashes) const {
+Fault Rules::tokenizer(VocabularyNotes& notes) const {
     static const std::string kTokens = "tokenizer.ggml.tokens";
     if (auto fault = array_of(kTokens, {kGgufString})) return fault;
     if (auto fault = array_of("tokenizer.ggml.merges", {kGgufString})) return fault;
@@ -78,29 +79,23 @@ Fault Rules::tokenizer(std::vector<uint64_t>& token_hashes) const {
                              std::to_string(tokens->length) + " tokens",
                          std::to_string(other->length));
     }
-    std::sort(token_hashes.begin(), token_hashes.end());
-    if (std::adjacent_find(token_hashes.begin(), token_hashes.end()) != token_hashes.end())
+    if (tokens->length == 0) return wrong("at least one token in key " + in_quotes(kTokens), "none");
+    if (notes.byte_tokens && head_.text("tokenizer.ggml.model") == "bert")
+        return wrong("no byte tokens in a vocabulary of the kind 'bert'", "some");
+    std::sort(notes.token_hashes.begin(), notes.token_hashes.end());
+    if (std::adjacent_find(notes.token_hashes.begin(), notes.token_hashes.end()) != notes.token_hashes.end())
         return wrong("every token of " + in_quotes(kTokens) + " once", "a token that occurs twice");
     return std::nullopt;
 }
 
-Fault Rules::sizes() const {
-    if (auto fault = scalar_range("general.file_type", 0, 2047)) return fault;
-
-    const std::string type = head_.text("general.type"), architecture = head_.text("general.architecture");
-    if (architecture.empty() || architecture == "clip" || !(type.empty() || type == "model")) return std::nullopt;
+Fault Rules::experts(const std::string& architecture) const {
     const auto key = [&](const char* name) { return architecture + "." + name; };
-
-    if (auto fault = scalar_range(key("block_count"), 1, kMaxModelLayers)) return fault;
-    if (auto fault = scalar_range(key("embedding_length"), 1, 1u << 24)) return fault;
-    if (auto fault = scalar_range(key("vocab_size"), 0, 1u << 24)) return fault;
-    const uint64_t layers = head_.number(key("block_count"), kMaxModelLayers);
-    if (auto fault = scalar_range(key("nextn_predict_layers"), 0, layers)) return fault;
-    if (head_.number(key("pooling_type"), 0) != UINT32_MAX)
-        if (auto fault = scalar_range(key("pooling_type"), 0, 4)) return fault;
-
     if (auto fault = scalar_range(key("expert_count"), 0, kMaxModelExperts)) return fault;
     const uint64_t experts = head_.number(key("expert_count"), 0);
+    static constexpr std::array kOnlyWithExperts = {"bailingmoe2", "glm4moe", "grovemoe", "llada-moe", "smallthinker"};
+    if (experts == 0 &&
+        std::find(kOnlyWithExperts.begin(), kOnlyWithExperts.end(), architecture) != kOnlyWithExperts.end())
+        return wrong("key " + in_quotes(key("expert_count")) + " of a model of experts", "none");
     const bool may_be_dense = experts <= 1 && architecture.rfind("hunyuan", 0) == 0 && architecture != "hunyuan-moe";
     if (!may_be_dense) {
         if (auto fault = scalar_range(key("expert_used_count"), experts > 0, experts)) return fault;
@@ -121,6 +116,28 @@ Fault Rules::sizes() const {
             if (auto fault = scalar_range(key("expert_group_used_count"), 1, groups - 1)) return fault;
         }
     }
+    return std::nullopt;
+}
+
+Fault Rules::sizes() const {
+    if (auto fault = scalar_range("general.file_type", 0, 2047)) return fault;
+
+    const std::string type = head_.text("general.type"), architecture = head_.text("general.architecture");
+    if (architecture.empty() || architecture == "clip" || !(type.empty() || type == "model")) return std::nullopt;
+    const auto key = [&](const char* name) { return architecture + "." + name; };
+
+    if (auto fault = scalar_range(key("block_count"), 1, kMaxModelLayers)) return fault;
+    if (auto fault = scalar_range(key("embedding_length"), 1, 1u << 24)) return fault;
+    if (auto fault = scalar_range(key("vocab_size"), 0, kMostModelTokens)) return fault;
+    const uint64_t layers = head_.number(key("block_count"), kMaxModelLayers);
+    if (auto fault = scalar_range(key("nextn_predict_layers"), 0, layers)) return fault;
+    if (head_.number(key("pooling_type"), 0) != UINT32_MAX)
+        if (auto fault = scalar_range(key("pooling_type"), 0, 4)) return fault;
+
+    if (auto fault = experts(architecture)) return fault;
+    // these two divide by it; models without attention say 0
+    const bool divides = architecture == "olmo2" || architecture == "phimoe";
+    if (auto fault = scalar_range(key("attention.head_count"), divides ? 1 : 0, 1u << 20)) return fault;
 
     const std::string scaling = key("rope.scaling.type");
     if (types_.count(scaling) && types_.at(scaling) == kGgufString) {
@@ -147,9 +164,9 @@ const char* gguf_value_name(uint32_t type) {
     return type < kGgufValueTypes ? kNames[type] : "unknown type";
 }
 
-Fault check_gguf_rules(const GgufHead& head, const GgufKeyTypes& types, std::vector<uint64_t>& token_hashes) {
+Fault check_gguf_rules(const GgufHead& head, const GgufKeyTypes& types, VocabularyNotes& notes) {
     const Rules rules(head, types);
-    if (auto fault = rules.tokenizer(token_hashes)) return fault;
+    if (auto fault = rules.tokenizer(notes)) return fault;
     return rules.sizes();
 }
 

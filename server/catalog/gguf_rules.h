@@ -16,6 +16,8 @@ namespace onebit {
 
 inline constexpr uint64_t kMaxModelLayers = 512;
 inline constexpr uint64_t kMaxModelExperts = 1024;
+// llama.cpp has no limit and makes as many as the file says; real vocabularies stay below a million
+inline constexpr uint64_t kMostModelTokens = 1u << 22;
 
 // What is wrong: the parts of an Error without its subject.
 struct GgufFault {
@@ -46,9 +48,14 @@ const char* gguf_value_name(uint32_t type);
 // The types of the values as they stand in the file, by key.
 using GgufKeyTypes = std::map<std::string, uint32_t>;
 
-// token_hashes: of every text of tokenizer.ggml.tokens, in any order; it is sorted.
-std::optional<GgufFault> check_gguf_rules(const GgufHead& head, const GgufKeyTypes& types,
-                                          std::vector<uint64_t>& token_hashes);
+// What the reader noted of the vocabulary while it skipped its arrays.
+struct VocabularyNotes {
+    std::vector<uint64_t> token_hashes;  // of every text of tokenizer.ggml.tokens, in any order
+    bool byte_tokens = false;            // a token of the type "byte"
+};
+
+// Sorts the hashes.
+std::optional<GgufFault> check_gguf_rules(const GgufHead& head, const GgufKeyTypes& types, VocabularyNotes& notes);
 
 // What a file without GGUF's magic is instead. start: its first bytes, at most 512 are looked at.
 GgufFault name_foreign_file(std::string_view start, uint64_t file_bytes);
