@@ -73,5 +73,22 @@ TEST_F(BuiltinModel, TheEnvironmentNamesAnother) {
     EXPECT_NE(*builtin_model(), scratch / "own.gguf");
 }
 
+// The build makes them for the tests of other rooms: the target `models`.
+TEST(QuantisedModels, AreMadeByTheBuild) {
+    const char* folder = std::getenv("ONEBIT_TEST_DATA");
+    ASSERT_NE(folder, nullptr) << "run it by ctest";
+    const auto path = [&](const std::string& type) {
+        return std::filesystem::path(folder) / ("onebit-tiny-" + type + ".gguf");
+    };
+    std::uintmax_t larger = std::filesystem::file_size(path("F16"));
+    // from the largest to the smallest
+    for (const std::string type : {"Q8_0", "Q4_K_M", "Q4_0", "IQ4_XS", "IQ3_XXS"}) {
+        ASSERT_TRUE(std::filesystem::exists(path(type))) << type;
+        EXPECT_EQ(test::read_file(path(type)).substr(0, 4), "GGUF");
+        EXPECT_LT(std::filesystem::file_size(path(type)), larger) << type;
+        larger = std::filesystem::file_size(path(type));
+    }
+}
+
 }  // namespace
 }  // namespace onebit
