@@ -92,6 +92,8 @@ public:
           times_(times),
           generation_(lease_.engine().generation()) {}
 
+    ~ProxyStream() { exchange.close(); }  // before the lease: an engine that is let go has no request left
+
     EngineExchange exchange;
 
     RequestScope& scope() { return *scope_; }
