@@ -48,7 +48,15 @@ describe('Anthropic messages (UX17)', () => {
         assert.equal(answer.usage.output_tokens, 2);
     });
 
-    test('a forced tool call parses', async () => {
+    test('tokens are counted as the message counts them', async () => {
+        const { input_tokens } = await client.messages.countTokens({ model: 'builtin', messages });
+        const answer = await client.messages.create({ model: 'builtin', max_tokens: 1, messages });
+        assert.equal(input_tokens, answer.usage.input_tokens + (answer.usage.cache_read_input_tokens ?? 0));
+    });
+
+    test('a forced tool call parses', async (context) => {
+        const tools = await h.startServer(context, { engine: h.toolEngine });
+        const client = new h.Anthropic({ baseURL: tools.url, apiKey: 'none', maxRetries: 0, timeout: h.patience });
         const answer = await client.messages.create({
             model: 'builtin', max_tokens: 96, temperature: 0, messages, tool_choice: { type: 'any' },
             tools: [{ name: 'look_up', input_schema: { type: 'object', properties: { word: { type: 'string', maxLength: 12 } }, required: ['word'] } }],
@@ -57,11 +65,5 @@ describe('Anthropic messages (UX17)', () => {
         assert.equal(call.name, 'look_up');
         assert.equal(typeof call.input.word, 'string');
         assert.equal(answer.stop_reason, 'tool_use');
-    });
-
-    test('tokens are counted as the message counts them', async () => {
-        const { input_tokens } = await client.messages.countTokens({ model: 'builtin', messages });
-        const answer = await client.messages.create({ model: 'builtin', max_tokens: 1, messages });
-        assert.equal(input_tokens, answer.usage.input_tokens + (answer.usage.cache_read_input_tokens ?? 0));
     });
 });

@@ -16,6 +16,10 @@ export const models = process.env.ONEBIT_TEST_DATA ?? path.join(buildFolder, 'mo
 export const artifacts = path.join(buildFolder, 'artifacts');
 // f16, which the build does not have to make first
 export const model = path.join(root, 'models/onebit-tiny-f16.gguf');
+// engine arguments with which the built-in model calls a tool when the request demands one: a template in which the
+// name comes first, without the tokens 'a', 'al' and 'all' that would begin a plain answer, and eager to end
+export const toolEngine = ['--jinja', '--chat-template-file', path.join(root, 'tests/e2e/tools.jinja'),
+    '-l', '64-100', '-l', '305-100', '-l', '340-100', '-l', '4095+6', '-c', '2048', '-np', '1'];
 // the machine may be busy with other tests, and software Vulkan compiles shaders for minutes
 export const patience = Number(process.env.ONEBIT_TEST_PATIENCE ?? 240) * 1000;
 
@@ -104,7 +108,9 @@ export async function startServer(test, options = {}) {
     if (options.model !== '') args.push(options.model ?? model);
     if (options.device ?? 'CPU') args.push('--device', options.device ?? 'CPU');
     args.push('--port', String(port), ...(options.flags ?? []));
-    if (options.engine) args.push('--', ...options.engine);
+    // two threads that wait for each other are slower than one on a machine that others use too
+    const engine = options.engine ?? [];
+    args.push('--', ...(engine.includes('-t') ? [] : ['-t', '1', '-tb', '1']), ...engine);
     const env = environment(folder, options.env);
     const child = spawn(options.program ?? program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     children.add(child);
