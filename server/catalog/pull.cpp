@@ -36,15 +36,19 @@ bool same_file(const fs::path& a, const fs::path& b) {
     return a == b || (fs::equivalent(a, b, error) && !error);
 }
 
-std::string repository_of(const ModelEntry& entry) { return entry.id.substr(0, entry.id.rfind(':')); }
+// ORG/REPO of "ORG/REPO:QUANT" or, where two have the same quantization, "ORG/REPO/FILE".
+std::string repository_of(const ModelEntry& entry) {
+    const size_t slash = entry.id.find('/');
+    return slash == std::string::npos ? entry.id : entry.id.substr(0, entry.id.find_first_of(":/", slash + 1));
+}
 
 std::string quant_of(const ModelEntry& entry) {
     const size_t colon = entry.id.rfind(':');
     return colon == std::string::npos ? entry.quantization : entry.id.substr(colon + 1);
 }
 
-// The complete copy that a reference means; several without a quantization named: in the order of the hub's default.
-std::optional<ModelEntry> find_copy(const PullReference& reference, const CatalogFolders& folders) {
+// The complete copies that a reference may mean, ours first.
+std::vector<ModelEntry> find_copies(const PullReference& reference, const CatalogFolders& folders) {
     std::vector<ModelEntry> copies;
     for (ModelEntry& entry : list_models(folders)) {
         if (!entry.problem.empty() || !equal_without_case(repository_of(entry), reference.repository)) continue;
@@ -57,10 +61,18 @@ std::optional<ModelEntry> find_copy(const PullReference& reference, const Catalo
             continue;
         copies.push_back(std::move(entry));
     }
-    if (copies.empty()) return std::nullopt;
     std::stable_partition(copies.begin(), copies.end(),
                           [](const ModelEntry& copy) { return copy.origin == ModelOrigin::ours; });
-    if (copies.size() == 1 || !reference.file.empty() || !reference.quant.empty()) return copies.front();
+    return copies;
+}
+
+// Several without a quantization named: in the order of the hub's default, else none.
+std::optional<ModelEntry> choose_copy(const PullReference& reference, const std::vector<ModelEntry>& copies) {
+    if (copies.empty()) return std::nullopt;
+    const bool same = std::all_of(copies.begin(), copies.end(), [&](const ModelEntry& copy) {
+        return equal_without_case(quant_of(copy), quant_of(copies.front()));
+    });
+    if (same || !reference.file.empty() || !reference.quant.empty()) return copies.front();
     for (const char* quant : {"Q4_K_M", "Q8_0"})
         for (const ModelEntry& copy : copies)
             if (equal_without_case(quant_of(copy), quant)) return copy;
@@ -74,8 +86,14 @@ public:
 
     Result<ModelEntry> run() {
         ONEBIT_RETURN_IF_ERROR(mend(folders_.ours / reference_.repository));
-        std::optional<ModelEntry> copy = find_copy(reference_, folders_);
+        const std::vector<ModelEntry> copies = find_copies(reference_, folders_);
+        const std::optional<ModelEntry> copy = choose_copy(reference_, copies);
         if (copy && (!options_.update || options_.offline)) return *copy;
+        if (options_.offline && !copies.empty()) {
+            std::string ids;
+            for (const ModelEntry& each : copies) ids += (ids.empty() ? "" : ", ") + each.id;
+            return Error{ErrorCode::usage, "model " + name(), "one copy on this disk", "several", "name one: " + ids};
+        }
         if (options_.offline)
             return Error{ErrorCode::not_found, "model " + name(), "a copy on this disk",
                          "none, and the hub may not be asked", "pull it without --offline"};
@@ -108,7 +126,8 @@ private:
         Result<HubRepository> repository = hub->repository(reference_.repository, copy ? 1 : options_.timing.attempts);
         if (!repository) return std::move(repository).error();
         PullReference wanted = reference_;
-        if (copy && wanted.quant.empty() && wanted.file.empty()) wanted.quant = quant_of(*copy);
+        if (copy && wanted.quant.empty() && wanted.file.empty())
+            wanted.quant = quant_of_path(copy->files.front().filename().string());
         Result<PullSelection> selection = select_files(*repository, wanted);
         if (!selection) return std::move(selection).error();
         if (copy && copy_is_current(*copy, *selection)) return *copy;

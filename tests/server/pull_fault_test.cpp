@@ -273,17 +273,18 @@ TEST_F(PullFault, CancelWhileTheHubSaysNothing) {
     std::atomic<bool> cancel{false};
     options.cancel = &cancel;
     options.timing.read_timeout = std::chrono::hours(1);
-    always([](const HubCall& call) { return call.is_file(); },
-           {.body = model,
-            .before_piece =
-                [&](size_t sent) {
-                    if (sent < 1000) return;
-                    cancel = true;
-                    while (!hub.stopping()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-                },
-            .piece = 1000});
+    const auto stall = [&](size_t sent) {
+        if (sent < 1000) return;
+        std::error_code error;
+        while (!hub.stopping()) {
+            cancel = cancel || fs::file_size(partial(), error) == 1000;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+    };
+    always([](const HubCall& call) { return call.is_file(); }, {.body = model, .before_piece = stall, .piece = 1000});
     EXPECT_ERROR(pull(), ErrorCode::cancelled);
     EXPECT_EQ(fs::file_size(partial()), 1000u);
+    EXPECT_EQ(left(), kept());
 }
 
 TEST_F(PullFault, CancelWhileWaitingForAnotherTry) {

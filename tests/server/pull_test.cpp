@@ -112,6 +112,30 @@ TEST_F(PullTest, ACopyOfASimilarNameIsNoCopy) {
     EXPECT_ERROR(pull(), ErrorCode::not_found);
 }
 
+TEST_F(PullTest, SeveralCopiesWithoutAQuantAreTheDefaultOrAQuestion) {
+    for (const char* quant : {"F16", "Q3_K_S"})
+        write_file(target(std::string("Model-") + quant + ".gguf"), small_model(10));
+    options.offline = true;
+    const auto entry = pull("org/repo");
+    EXPECT_ERROR(entry, ErrorCode::usage);
+    EXPECT_THAT(entry.error().message(), HasSubstr("org/repo:F16, org/repo:Q3_K_S"));
+    write_file(target("Model-Q8_0.gguf"), small_model(10));
+    const auto chosen = pull("org/repo");
+    ASSERT_TRUE(chosen.ok()) << chosen.error().message();
+    EXPECT_EQ(chosen->id, "org/repo:Q8_0");
+}
+
+TEST_F(PullTest, TwoModelsOfOneQuantInOneRepositoryAreToldApart) {
+    hub.add("A-1b-Q8_0.gguf", small_model(10, 'a'));
+    hub.add("A-3b-Q8_0.gguf", small_model(20, 'b'));
+    for (const char* name : {"A-1b-Q8_0.gguf", "A-3b-Q8_0.gguf", "A-1b-Q8_0.gguf"}) {
+        const auto entry = pull(std::string("org/repo/") + name);
+        ASSERT_TRUE(entry.ok()) << entry.error().message();
+        EXPECT_EQ(entry->files.front(), target(name));
+    }
+    EXPECT_EQ(hub.file_calls().size(), 2u);
+}
+
 TEST_F(PullTest, TakesTheCopyOfTheHuggingFaceCache) {
     const std::string model = small_model(100), digest = to_hex(sha256(std::string_view(model)));
     folders.hugging_face = root / "hf";
