@@ -118,6 +118,13 @@ std::vector<SlotShape> slot_shapes(const ModelTarget& target) {
     return shapes;
 }
 
+std::string engine_device_list(const std::vector<std::string>& devices) {
+    std::vector<std::string> others;
+    for (const std::string& device : devices)
+        if (device != "CPU" && device != "cpu" && device != "none") others.push_back(device);
+    return others.empty() ? "none" : joined(others);
+}
+
 std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotShape& shape, bool offline) {
     const ModelConfig& settings = target.settings;
     const std::vector<std::string>& given = settings.arguments;
@@ -133,7 +140,7 @@ std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotS
         result.insert(result.end(), {"--ctx-size", std::to_string(total), "--parallel", std::to_string(shape.slots)});
     }
     if (!settings.devices.empty() && !names_option(given, {"-dev", "--device"}))
-        result.insert(result.end(), {"--device", joined(settings.devices)});
+        result.insert(result.end(), {"--device", engine_device_list(settings.devices)});
     bool asked = names_option(given, {"--embedding", "--embeddings", "--rerank", "--reranking"});
     uint64_t pooling = asked ? 0 : pooling_type(target.entry);
     if (!asked && (pooling == 4 || embeds_only(target.entry.architecture) || (pooling >= 1 && pooling <= 3))) {
@@ -155,13 +162,12 @@ std::vector<std::string> plan_arguments(const ModelTarget& target, const SlotSha
     std::vector<std::string> result = {"plan",
                                        target.entry.files.empty() ? "" : target.entry.files.front().string(),
                                        "--json",
-                                       "--context",
+                                       "--ctx-size",
                                        std::to_string(uint64_t{shape.context} * shape.slots),
                                        "--parallel",
                                        std::to_string(shape.slots)};
-    if (!target.settings.devices.empty()) {
-        for (const std::string& device : target.settings.devices) result.insert(result.end(), {"--device", device});
-    }
+    if (!target.settings.devices.empty())
+        result.insert(result.end(), {"--device", engine_device_list(target.settings.devices)});
     return result;
 }
 

@@ -36,6 +36,9 @@ struct SlotShape {
 // The shapes to try, best first: one alone if the settings (or the arguments for llama.cpp) fix it.
 std::vector<SlotShape> slot_shapes(const ModelTarget& target);
 
+// What llama.cpp's --device takes for ggml's names: it knows no CPU, "none" leaves all work to it.
+std::string engine_device_list(const std::vector<std::string>& devices);
+
 // Arguments of llama.cpp's server. Each slot has its own share of the cache, so that one long request cannot end the
 // others; a setting that `settings.arguments` repeats is left to them.
 std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotShape& shape, bool offline);
