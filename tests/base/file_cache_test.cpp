@@ -1,6 +1,7 @@
 // If this fails, a cache grows without bound, loses what it was given, or hands out bytes that nobody put there.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 
 #include "base/cache_folder.h"
 #include "base/hash.h"
+#include "base/unique_fd.h"
 #include "tests/base/scratch.h"
 
 namespace onebit {
@@ -269,9 +271,22 @@ TEST_F(Cache, ManyThreadsAndProcesses) {
         if (child == 0) ::_exit(hammer(cache, 100 + p) == 0 ? 0 : 1);
         children.push_back(child);
     }
-    std::atomic<int> wrong{0};
+    std::atomic<int> wrong{0}, running{3};
     std::vector<std::thread> threads;
-    for (unsigned t = 0; t < 3; t++) threads.emplace_back([&, t] { wrong += hammer(cache, t + 1); });
+    for (unsigned t = 0; t < 3; t++) {
+        threads.emplace_back([&, t] {
+            wrong += hammer(cache, t + 1);
+            running--;
+        });
+    }
+    // While no put() is replacing entries their sum is within the limit, not only in the end.
+    UniqueFd lock(::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    do {
+        ASSERT_EQ(::flock(lock.get(), LOCK_EX), 0);
+        EXPECT_LE(cache.bytes(), limit);
+        ::flock(lock.get(), LOCK_UN);
+        std::this_thread::yield();
+    } while (running > 0);
     for (auto& thread : threads) thread.join();
     for (const pid_t child : children) {
         int status = 0;
