@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -15,6 +17,9 @@ using CommandRun = std::function<int()>;
 
 // Adds the sub-command to `app` and sets *run when the user chose it.
 using AddCommand = void (*)(CLI::App& app, CommandRun* run);
+
+// What stood after "--" on the command line, untouched: arguments of the llama.cpp server. Set before any command runs.
+const std::vector<std::string>& arguments_after_dashes();
 
 void add_serve(CLI::App& app, CommandRun* run);
 void add_run(CLI::App& app, CommandRun* run);

@@ -18,10 +18,8 @@ void add_engine(CLI::App& app, CommandRun* run) {
     command->add_option("--socket", options->socket, "Path of the Unix socket to serve on")->required();
     command->add_option("--heartbeat-fd", options->heartbeat_fd, "Inherited descriptor of the heartbeat page")
         ->required();
-    // not a CLI11 option: those would split values such as "[1,2]"
-    command->allow_extras();
-    command->callback([command, options, run] {
-        *run = [command, options] { return engine_main(options->socket, options->heartbeat_fd, command->remaining()); };
+    command->callback([options, run] {
+        *run = [options] { return engine_main(options->socket, options->heartbeat_fd, arguments_after_dashes()); };
     });
 }
 

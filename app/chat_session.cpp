@@ -1,0 +1,121 @@
+#include "app/chat_session.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+
+#include "app/output.h"
+#include "app/version.h"
+#include "base/log.h"
+#include "server/supervisor/engine_factory.h"
+#include "server/supervisor/model_target.h"
+
+namespace onebit {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{100};
+constexpr size_t kLongestBase = 60;  // a socket's address holds about a hundred bytes
+
+Result<std::filesystem::path> private_folder() {
+    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+    std::error_code ignored;
+    for (std::string base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
+        if (base.empty() || base.size() > kLongestBase || !std::filesystem::is_directory(base, ignored)) continue;
+        std::string path = base + "/1bit-run-XXXXXX";
+        if (::mkdtemp(path.data())) return std::filesystem::path(path);
+    }
+    return error_from_errno(errno, "/tmp/1bit-run-XXXXXX", "make /tmp writable, or set XDG_RUNTIME_DIR");
+}
+
+// Replaces itself on the line until it is destroyed.
+class LoadingLine {
+public:
+    explicit LoadingLine(std::string model)
+        : model_(std::move(model)), shown_(error_is_terminal() && log_level() >= LogLevel::info) {}
+    ~LoadingLine() {
+        if (shown_ && drawn_) std::fputs("\r\x1b[K", stderr);
+    }
+    void draw(double progress) {
+        if (!shown_) return;
+        drawn_ = true;
+        std::fprintf(stderr, "\rloading %s: %d %%\x1b[K", printable(model_).c_str(), int(progress * 100));
+    }
+
+private:
+    std::string model_;
+    bool shown_, drawn_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ChatSession>> ChatSession::start(const ServeConfig& config, const CatalogFolders& folders,
+                                                        const std::string& model, const Interrupt& interrupt) {
+    Result<ModelTarget> target = resolve_model(config, folders, model, false);
+    if (!target) return target.error();
+    Result<std::filesystem::path> folder = private_folder();
+    if (!folder) return folder.error();
+
+    std::unique_ptr<ChatSession> session(new ChatSession);
+    session->folder_ = *folder;
+    session->model_ = target->id;
+    session->devices_ = target->settings.devices;
+    LoadingLine line(target->id);
+    line.draw(0);
+    // what the engine says while it loads is of use only when it fails, and then it is in the error
+    LogLevel level = log_level();
+    if (level == LogLevel::info) set_log_level(LogLevel::warning);
+    EngineFactory factory;
+    factory.program = program_path();
+    factory.runtime_folder = *folder;
+    factory.offline = config.offline;
+    factory.check_memory = config.check_memory;
+    factory.start_timeout = config.start_timeout;
+    factory.cancel = &interrupt.flag();
+    Result<std::unique_ptr<EngineHandle>> engine = factory.make(*target);
+    if (!engine) {
+        set_log_level(level);
+        return engine.error();
+    }
+    session->engine_ = *std::move(engine);
+    for (;;) {
+        Result<void> ready = session->engine_->wait_ready(kLook);
+        if (ready) break;
+        EngineStatus status = session->engine_->status();
+        Error error = ready.error();
+        if (interrupt.pending())
+            error = {ErrorCode::cancelled, "1bit run", "", "interrupted while the model loaded", ""};
+        else if (status.restarts > 0 || !status.last_failure.empty())
+            error = {ErrorCode::unavailable, "model " + target->id, "an engine that starts", status.last_failure,
+                     "1bit doctor looks for causes"};
+        else if (error.code == ErrorCode::timeout) {
+            line.draw(status.load_progress);
+            continue;
+        }
+        set_log_level(level);
+        return error;
+    }
+    set_log_level(level);
+    return session;
+}
+
+ChatSession::~ChatSession() {
+    LogLevel level = log_level();
+    if (level == LogLevel::info) set_log_level(LogLevel::warning);
+    if (engine_) engine_->stop();
+    engine_.reset();
+    set_log_level(level);
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+}
+
+Result<ChatAnswer> ChatSession::ask(const ChatRequest& request, const OnText& on_text, const Interrupt& interrupt) {
+    engine_->request_begun();
+    Result<ChatAnswer> answer = chat(engine_->socket(), request, on_text, interrupt.flag());
+    engine_->request_ended();
+    if (answer || answer.error().code != ErrorCode::unavailable) return answer;
+    Error error = answer.error();
+    if (std::string failure = engine_->status().last_failure; !failure.empty()) error.found = failure;
+    return error;
+}
+
+}  // namespace onebit

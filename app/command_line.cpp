@@ -1,0 +1,208 @@
+#include "app/command_line.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "app/output.h"
+#include "app/version.h"
+#include "base/log.h"
+#include "base/nearest.h"
+
+namespace onebit {
+namespace {
+
+std::vector<std::string> after_dashes;
+
+// An option whose value could not be used; what() is the whole message.
+class BadValue : public CLI::ParseError {
+public:
+    explicit BadValue(onebit::Error error)
+        : CLI::ParseError("BadValue", error.message(), CLI::ExitCodes::ValidationError), error(std::move(error)) {}
+    onebit::Error error;
+};
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : shown_options(app)) {
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+        for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+    }
+    return names;
+}
+
+std::string first_word(const std::string& flag) { return flag.substr(0, flag.find('=')); }
+
+bool is_flag(const std::string& text) { return text.size() > 1 && text[0] == '-'; }
+
+// A message of CLI11's as ours: it begins with the option's name where it knows one.
+Error from_parser(const CLI::ParseError& error, const std::string& see) {
+    std::string text = error.what();
+    if (error.get_name() == "ConversionError") text = "a value that cannot be read, " + text;
+    return {ErrorCode::usage, text, "", "", see};
+}
+
+}  // namespace
+
+const std::vector<std::string>& arguments_after_dashes() { return after_dashes; }
+
+std::vector<const CLI::App*> shown_commands(const CLI::App& app) {
+    std::vector<const CLI::App*> shown;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+        if (!command->get_group().empty()) shown.push_back(command);
+    return shown;
+}
+
+std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
+    std::vector<const CLI::Option*> shown;
+    for (const CLI::Option* option : app.get_options())
+        if (option->nonpositional() && !option->get_group().empty()) shown.push_back(option);
+    return shown;
+}
+
+std::vector<const CLI::Option*> shown_positionals(const CLI::App& app) {
+    std::vector<const CLI::Option*> shown;
+    for (const CLI::Option* option : app.get_options())
+        if (option->get_positional() && !option->nonpositional() && !option->get_group().empty())
+            shown.push_back(option);
+    return shown;
+}
+
+CLI::Option* add_parsed(CLI::App* app, const std::string& names, const std::string& type, const std::string& help,
+                        std::function<Result<void>(const std::string&)> take) {
+    std::string name = names.substr(names.find("--") == std::string::npos ? 0 : names.find("--"));
+    name = name.substr(0, name.find(','));
+    CLI::callback_t callback = [name, take = std::move(take)](const CLI::results_t& results) {
+        Result<void> taken = take(results.empty() ? "" : results.back());
+        if (taken) return true;
+        Error error = taken.error();
+        error.code = ErrorCode::usage;
+        error.subject = name;
+        throw BadValue(std::move(error));
+    };
+    return app->add_option(names, callback, help)
+        ->type_name(type)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+CLI::Option* add_repeated(CLI::App* app, const std::string& names, const std::string& type, const std::string& help,
+                          std::vector<std::string>* values) {
+    CLI::callback_t callback = [values](const CLI::results_t& results) {
+        *values = results;
+        return true;
+    };
+    return app->add_option(names, callback, help)
+        ->type_name(type)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+Result<uint64_t> parse_number(const std::string& text, uint64_t least, uint64_t most) {
+    uint64_t value = 0;
+    auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (fault == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return value;
+    return Error{ErrorCode::usage, "number",
+                 "a whole number from " + std::to_string(least) + " to " + std::to_string(most), "'" + text + "'", ""};
+}
+
+CommandLine::CommandLine(std::span<const AddCommand> commands)
+    : app_(std::make_unique<CLI::App>("Serves GGUF language models on the GPU in front of you.", "1bit")) {
+    app_->require_subcommand(0, 1);
+    app_->set_version_flag(
+        "--version", [] { return version_line(); }, "Print the version and exit");
+    app_->get_formatter()->column_width(34);
+    for (AddCommand add : commands) add(*app_, &chosen_run_);
+
+    auto add_flag = [](CLI::App* to, const char* both, const char* longer, const char* shorter, int* count,
+                       const char* help) {
+        bool taken = to->get_option_no_throw(shorter) != nullptr;
+        to->add_flag(taken ? longer : both, *count, help)->group("Every command");
+    };
+    std::vector<CLI::App*> all = app_->get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+    all.push_back(app_.get());
+    for (CLI::App* one : all) {
+        add_flag(one, "-v,--verbose", "--verbose", "-v", &verbose_, "Log more; twice for still more");
+        add_flag(one, "-q,--quiet", "--quiet", "-q", &quiet_, "Log warnings and errors only; twice: errors only");
+        one->get_help_ptr()->group("Every command")->description("Print this help and exit");
+    }
+    app_->footer(
+        "Examples:\n"
+        "  1bit serve                          # the built-in model on 127.0.0.1:8080\n"
+        "  1bit serve MODEL.gguf --device cpu  # this model, on the CPU\n"
+        "  1bit run \"What is the capital of France?\"\n"
+        "  1bit serve --help                   # flags and examples of a command\n\n"
+        "Exit codes: 0, 1 failure, 2 wrong usage.");
+}
+
+const CLI::App* CommandLine::chosen() const {
+    std::vector<CLI::App*> parsed = app_->get_subcommands();
+    return parsed.empty() ? app_.get() : parsed.front();
+}
+
+int CommandLine::usage_error(const CLI::ParseError& error) const {
+    const CLI::App* command = chosen();
+    bool root = command == app_.get();
+    std::string full = root ? "1bit" : "1bit " + command->get_name();
+    std::string see = "see " + full + " --help";
+
+    std::vector<std::string> extras = app_->remaining(true);
+    auto flag = std::find_if(extras.begin(), extras.end(), is_flag);
+    if (flag != extras.end()) {
+        std::string near = nearest_name(first_word(*flag), flag_names(*command));
+        return report({ErrorCode::usage, first_word(*flag), "an option of " + full, "none of that name",
+                       near.empty() ? see : "did you mean " + near + "? " + see});
+    }
+    if (auto* bad = dynamic_cast<const BadValue*>(&error)) {
+        Error shown = bad->error;
+        shown.remedy += (shown.remedy.empty() ? "" : "; ") + see;
+        return report(shown);
+    }
+    if (!extras.empty() && root) {
+        std::vector<std::string> names;
+        for (const CLI::App* sub : shown_commands(*app_)) names.push_back(sub->get_name());
+        std::string near = nearest_name(extras.front(), names);
+        return report({ErrorCode::usage, "'" + extras.front() + "'", "a command", "none of that name",
+                       near.empty() ? see : "did you mean '" + near + "'? " + see});
+    }
+    if (!extras.empty())
+        return report({ErrorCode::usage, full, "no further argument", "'" + extras.front() + "'",
+                       "put quotes around a text of several words; " + see});
+    return report(from_parser(error, see));
+}
+
+int CommandLine::run(std::vector<std::string> arguments) try {
+    auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+    after_dashes.clear();
+    if (dashes != arguments.end()) {
+        after_dashes.assign(dashes + 1, arguments.end());
+        arguments.erase(dashes, arguments.end());
+    }
+    if (arguments.size() == 2 && arguments[0] == "help") arguments = {arguments[1], "--help"};
+    if (arguments.size() == 1 && arguments[0] == "help") arguments = {"--help"};
+    try {
+        std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+        app_->parse(std::move(reversed));
+    } catch (const CLI::CallForHelp&) {
+        print(chosen()->help("", CLI::AppFormatMode::Normal));
+        return close_output();
+    } catch (const CLI::CallForVersion& version) {
+        print(std::string(version.what()) + "\n");
+        return close_output();
+    } catch (const CLI::ParseError& error) {
+        return usage_error(error);
+    }
+    static constexpr LogLevel kLevels[] = {LogLevel::error, LogLevel::warning, LogLevel::info, LogLevel::verbose,
+                                           LogLevel::debug};
+    set_log_level(kLevels[std::clamp(2 + verbose_ - quiet_, 0, 4)]);
+    if (!chosen_run_) {
+        std::string help = app_->help();
+        std::fwrite(help.data(), 1, help.size(), stderr);
+        return 2;
+    }
+    int code = chosen_run_();
+    int written = close_output();
+    return code != 0 ? code : written;
+} catch (const std::exception& error) {
+    return report({ErrorCode::internal, "1bit", "", error.what(), ""});
+}
+
+}  // namespace onebit
