@@ -54,15 +54,19 @@ bool is_loopback_name(std::string_view host) {
 }
 
 std::string_view host_without_port(std::string_view authority) {
+    auto is_port = [](std::string_view text) {
+        return text.empty() || (text[0] == ':' && text.find_first_not_of("0123456789", 1) == std::string_view::npos);
+    };
     if (authority.empty()) return {};
     if (authority.front() == '[') {
         size_t end = authority.find(']');
-        return end == std::string_view::npos ? std::string_view{} : authority.substr(1, end - 1);
+        if (end == std::string_view::npos || !is_port(authority.substr(end + 1))) return {};
+        return authority.substr(1, end - 1);
     }
     size_t first = authority.find(':');
     if (first == std::string_view::npos) return authority;
     if (authority.find(':', first + 1) != std::string_view::npos) return authority;  // bare IPv6
-    return authority.substr(0, first);
+    return is_port(authority.substr(first)) ? authority.substr(0, first) : std::string_view{};
 }
 
 std::string_view origin_authority(std::string_view origin) {
@@ -129,7 +133,8 @@ bool AccessRules::origin_allowed(std::string_view origin, std::string_view host)
 
 AccessDecision AccessRules::check(const AccessRequest& request) const {
     AccessDecision decision;
-    if (loopback_ && !host_allowed(request.host)) {
+    // browsers always send the header; programs of HTTP/1.0 need not
+    if (loopback_ && !request.host.empty() && !host_allowed(request.host)) {
         decision.status = 403;
         decision.type = "forbidden_host";
         decision.message = "Host header: expected a loopback name or address, found '" +
