@@ -1,7 +1,7 @@
 #include "engine/plan.h"
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
 
 #include "base/log.h"
 #include "common.h"
@@ -15,6 +15,7 @@ namespace onebit {
 namespace {
 
 constexpr uint32_t least_useful_context = 512;
+constexpr int most_steps = 5;
 constexpr uint32_t context_step = 256;  // llama.cpp pads the cache to multiples of this
 
 Result<ggml_type> cache_type(const std::string& name, const char* key) {
@@ -102,39 +103,52 @@ public:
         return plan;
     }
 
-    bool fits(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const {
+    // Bytes left with this context, or nothing when it cannot be measured.
+    std::optional<int64_t> slack(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const {
         auto measured = measure(context, cpu_only, type_k, type_v);
-        if (!measured.ok()) return false;
-        Plan plan = plan_of(*measured, context);
-        judge(plan);
-        return plan.fits;
+        if (!measured.ok()) return {};
+        return slack_bytes(plan_of(*measured, context));
     }
 
-    // The largest context that fits, or 0. Memory grows with the context, so halving the interval is right.
-    uint32_t largest_context(uint32_t too_much, ggml_type type_k, ggml_type type_v) const {
+    bool fits(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const {
+        const auto left = slack(context, cpu_only, type_k, type_v);
+        return left && *left >= 0;
+    }
+
+    // A context that fits and is within an eighth of the largest that does, or 0. Memory grows nearly in a line with
+    // the context, and each measure reads the model's head again: so by interpolation, in a few steps.
+    uint32_t largest_context(uint32_t too_much, int64_t missing, ggml_type type_k, ggml_type type_v) const {
         uint32_t low = least_useful_context, high = too_much;
-        if (low >= high || !fits(low, false, type_k, type_v)) return 0;
-        // a context within an eighth of the best is good enough, and each try reads the model's head again
-        while (high - low > std::max(context_step, low / 8)) {
-            const uint32_t middle = low + (high - low) / 2 / context_step * context_step;
-            if (middle == low) break;
-            (fits(middle, false, type_k, type_v) ? low : high) = middle;
+        if (low >= high) return 0;
+        const auto least = slack(low, false, type_k, type_v);
+        if (!least || *least < 0) return 0;
+        auto low_left = static_cast<double>(*least), high_left = static_cast<double>(missing);
+        for (int step = 0; step < most_steps && high - low > std::max(context_step, low / 8); step++) {
+            const double part = low_left / std::max(low_left - high_left, 1.0);
+            // a little less than on the line, so that rounding does not end on the wrong side
+            const auto guess = static_cast<uint32_t>(low + (high - low) * part * 0.99) / context_step * context_step;
+            if (guess <= low) break;
+            const auto found = slack(guess, false, type_k, type_v);
+            if (!found) break;
+            (*found >= 0 ? low : high) = guess;
+            (*found >= 0 ? low_left : high_left) = static_cast<double>(*found);
         }
         return low;
     }
 
     void suggest(Plan& plan, ggml_type type_k, ggml_type type_v) const {
-        const uint32_t context = largest_context(plan.context, type_k, type_v);
+        const uint32_t context = largest_context(plan.context, slack_bytes(plan), type_k, type_v);
         if (context != 0) {
             plan.notes.push_back("would fit: --ctx-size " + std::to_string(context));
         }
         if (type_k == GGML_TYPE_F16 && type_v == GGML_TYPE_F16) {
-            if (fits(plan.context, false, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0)) {
-                plan.notes.push_back("would fit: this context with --cache-type-k q8_0 --cache-type-v q8_0");
-            } else if (const uint32_t more = largest_context(plan.context, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0);
-                       more > context) {
-                plan.notes.push_back("would fit: --ctx-size " + std::to_string(more) +
-                                     " --cache-type-k q8_0 --cache-type-v q8_0");
+            const auto left = slack(plan.context, false, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0);
+            const std::string flags = " --cache-type-k q8_0 --cache-type-v q8_0";
+            if (left && *left >= 0) {
+                plan.notes.push_back("would fit: this context with" + flags);
+            } else if (left) {
+                const uint32_t more = largest_context(plan.context, *left, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0);
+                if (more > context) plan.notes.push_back("would fit: --ctx-size " + std::to_string(more) + flags);
             }
         }
         if (uses_gpu() && fits(plan.context, true, type_k, type_v)) {

@@ -41,6 +41,9 @@ Result<Plan> plan_model(const PlanRequest& request);
 // The rule alone, for tests.
 void judge(Plan& plan);
 
+// Bytes left in the tightest row or pool; negative: missing. INT64_MAX when nothing is known. For tests and search.
+int64_t slack_bytes(const Plan& plan);
+
 // As `1bit plan` and a refusing `serve` print it.
 std::string to_table(const Plan& plan);
 // {"fits", "model", "context", "table", "rows", "notes"}

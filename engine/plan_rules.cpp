@@ -45,7 +45,25 @@ std::string shortage(const std::string& what, uint64_t needed, uint64_t free_byt
            " free: " + bytes_text(needed - free_bytes) + " too little";
 }
 
+int64_t left(uint64_t free_bytes, uint64_t needed) {
+    constexpr auto most = static_cast<uint64_t>(INT64_MAX);
+    return free_bytes >= needed ? static_cast<int64_t>(std::min(free_bytes - needed, most))
+                                : -static_cast<int64_t>(std::min(needed - free_bytes, most));
+}
+
 }  // namespace
+
+int64_t slack_bytes(const Plan& plan) {
+    int64_t least = INT64_MAX;
+    for (const Pool& pool : pools_of(plan)) {
+        if (!pool.known) continue;
+        least = std::min(least, left(pool.free_bytes, pool.needed));
+        for (const PlanRow* row : pool.rows) {
+            if (row->total_bytes != 0) least = std::min(least, left(row->free_bytes, needed_of(*row)));
+        }
+    }
+    return least;
+}
 
 void judge(Plan& plan) {
     plan.fits = true;

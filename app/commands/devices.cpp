@@ -32,6 +32,8 @@ int run_devices(bool json) {
     const ProbeResult all = list_in_child(json, false);
     if (all.ok()) {
         print(all.output);
+        // a driver that leaves a device out says so here only
+        std::fwrite(all.error_tail.data(), 1, all.error_tail.size(), stderr);
         return 0;
     }
     const std::string reason = all.code == 1 && !all.output.empty() ? all.output : "the drivers' probe " + all.reason();

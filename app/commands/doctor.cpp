@@ -36,7 +36,7 @@ Result<std::string> engine_devices_in_child() {
             return 0;
         },
         driver_limit);
-    if (result.ok()) return result.output;
+    if (result.ok()) return result.output + (result.error_tail.empty() ? "" : "; said meanwhile: " + result.error_tail);
     const bool told = result.ending == ProbeResult::Ending::exited && !result.output.empty();
     return Error{ErrorCode::unavailable, "the engine's devices", "a list",
                  told ? result.output : "its process " + result.reason(), ""};

@@ -56,6 +56,7 @@ int run_plan(Options options) {
     options.request.model_file = model->files.front().string();
     const ProbeResult result =
         run_probe([&options](std::string* output) { return plan_in_child(options, output); }, plan_limit);
+    std::fwrite(result.error_tail.data(), 1, result.error_tail.size(), stderr);
     const bool finished = result.ending == ProbeResult::Ending::exited;
     if (finished && (result.code == 0 || result.code == does_not_fit)) {
         print(result.output);

@@ -68,7 +68,8 @@ std::string driver_remedy(const std::vector<PciGpu>& gpus) {
     return text;
 }
 
-void check_manifests(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings) {
+// Returns the variable that names the manifests, if one does.
+std::string check_manifests(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings) {
     const Manifests manifests = vulkan_manifests(machine);
     const std::string where = manifests.variable.empty() ? "" : " (named by " + manifests.variable + ")";
     if (manifests.list.empty()) {
@@ -100,6 +101,7 @@ void check_manifests(const Machine& machine, const std::vector<PciGpu>& gpus, Fi
                  ? ""
                  : "reinstall the package that owns it (dpkg -S " + manifest.file + "), with the libraries it names"});
     }
+    return manifests.variable;
 }
 
 }  // namespace
@@ -139,28 +141,28 @@ Manifests vulkan_manifests(const Machine& machine) {
     return manifests;
 }
 
-void check_vulkan(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings) {
+std::vector<VulkanDevice> check_vulkan(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings) {
     if (!machine.build.vulkan) {
         findings.push_back({"vulkan", gpus.empty() ? FindingStatus::ok : FindingStatus::warning,
                             "this 1bit was built without Vulkan",
                             gpus.empty() ? "" : "build it with ONEBIT_VULKAN=ON"});
-        return;
+        return {};
     }
     const auto loader = machine.load_library("libvulkan.so.1");
     if (!loader.ok()) {
         findings.push_back({"vulkan loader", FindingStatus::problem,
                             "libvulkan.so.1 does not load: " + loader.error().found,
                             "sudo apt-get install libvulkan1"});
-        return;
+        return {};
     }
     findings.push_back({"vulkan loader", FindingStatus::ok, "libvulkan.so.1 loads", ""});
-    check_manifests(machine, gpus, findings);
+    const std::string named_by = check_manifests(machine, gpus, findings);
 
     const auto devices = machine.vulkan_devices();
     if (!devices.ok()) {
         findings.push_back({"vulkan devices", gpus.empty() ? FindingStatus::warning : FindingStatus::problem,
-                            devices.error().message(), driver_remedy(gpus)});
-        return;
+                            devices.error().found, named_by.empty() ? driver_remedy(gpus) : "unset " + named_by});
+        return {};
     }
     for (const VulkanDevice& device : *devices) {
         findings.push_back({"vulkan device", FindingStatus::ok,
@@ -185,25 +187,37 @@ void check_vulkan(const Machine& machine, const std::vector<PciGpu>& gpus, Findi
     const bool matrices =
         std::ranges::any_of(*devices, [](const VulkanDevice& device) { return device.cooperative_matrix; });
     if (!machine.build.cooperative_matrices) {
-        findings.push_back(
-            {"shaders", FindingStatus::warning,
-             std::string("built by a glslc that does not know cooperative matrices") +
-                 (matrices ? ", which a GPU here has: reading prompts is several times slower than it could be" : ""),
-             "unset ONEBIT_SHADER_TOOLS and run make build, which fetches one that does"});
+        findings.push_back({"shaders", FindingStatus::warning,
+                            std::string("built by a glslc that does not know cooperative matrices") +
+                                (matrices ? ", which a GPU here has: reading prompts is slower than it could be" : ""),
+                            "unset ONEBIT_SHADER_TOOLS and run make build, which fetches one that does"});
     } else {
         findings.push_back({"shaders", FindingStatus::ok, "with cooperative matrices", ""});
     }
+    return *devices;
 }
 
-void check_engine(const Machine& machine, Findings& findings) {
+void check_engine(const Machine& machine, const std::vector<VulkanDevice>& seen, Findings& findings) {
     if (!machine.engine_devices) return;
     const auto names = machine.engine_devices();
-    if (names.ok()) {
-        findings.push_back({"engine devices", FindingStatus::ok, *names, ""});
-    } else {
+    if (!names.ok()) {
+        findings.push_back({"engine devices", FindingStatus::problem, names.error().message(),
+                            "GGML_DISABLE_VULKAN=1 1bit devices tells whether Vulkan is at fault; serve works without "
+                            "it on the CPU"});
+        return;
+    }
+    findings.push_back({"engine devices", FindingStatus::ok, *names, ""});
+    for (const VulkanDevice& device : seen) {
+        const bool listed = names->find(device.pci ? to_string(*device.pci) : device.name) != std::string::npos;
+        if (device.on_cpu || listed) continue;
+        std::string variables;
+        for (const char* name : {"GGML_VK_VISIBLE_DEVICES", "GGML_DISABLE_VULKAN"}) {
+            if (!variable(machine, name).empty()) variables += std::string(variables.empty() ? "" : " ") + name;
+        }
         findings.push_back(
-            {"engine devices", FindingStatus::problem, names.error().message(),
-             "GGML_DISABLE_VULKAN=1 1bit devices tells whether Vulkan is at fault; serve works without it on the CPU"});
+            {"engine devices", FindingStatus::warning, "Vulkan sees " + device.name + ", but the engine leaves it out",
+             variables.empty() ? "1bit devices --verbose says why (too old for it, or a second driver of one GPU)"
+                               : "unset " + variables});
     }
 }
 

@@ -26,8 +26,9 @@ bool in_container(const Machine& machine);
 void check_gpus(const std::vector<PciGpu>& gpus, Findings& findings);
 void check_device_files(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings);
 void check_gtt(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings);
-void check_vulkan(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings);
-void check_engine(const Machine& machine, Findings& findings);
+// Returns the devices that Vulkan sees.
+std::vector<VulkanDevice> check_vulkan(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings);
+void check_engine(const Machine& machine, const std::vector<VulkanDevice>& seen, Findings& findings);
 void check_memory(const Machine& machine, Findings& findings);
 void check_processor(const Machine& machine, Findings& findings);
 void check_folders(const Machine& machine, Findings& findings);

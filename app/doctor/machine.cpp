@@ -54,7 +54,7 @@ Result<std::vector<VulkanDevice>> vulkan_in_child() {
         [](std::string* output) {
             auto devices = query_vulkan();
             if (!devices.ok()) {
-                *output = devices.error().message();
+                *output = devices.error().expected + " is missing: " + devices.error().found;
                 return 1;
             }
             Json list = Json::array();

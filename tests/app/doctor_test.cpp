@@ -276,6 +276,25 @@ TEST_F(DoctorTest, EngineThatCrashesInADriverIsAProblemWithItsReason) {  // DEV1
                 Contains(finding("engine devices", Status::problem, "ended by signal 11", "GGML_DISABLE_VULKAN")));
 }
 
+TEST_F(DoctorTest, GpuThatTheEngineLeavesOutIsNamedWithTheVariable) {  // DEV18
+    see_by_vulkan("0000:c4:00.0");
+    machine_.environment["GGML_VK_VISIBLE_DEVICES"] = "1";
+    machine_.engine_devices = [] { return Result<std::string>("CPU (Some CPU)"); };
+    EXPECT_THAT(run(),
+                Contains(finding("engine devices", Status::warning, "Vulkan sees GPU, but the engine leaves it out",
+                                 "unset GGML_VK_VISIBLE_DEVICES")));
+    machine_.engine_devices = [] { return Result<std::string>("Vulkan0 (GPU, 0000:c4:00.0)"); };
+    EXPECT_THAT(run(), Not(Contains(finding("engine devices", Status::warning, ""))));
+}
+
+TEST_F(DoctorTest, NoDriverStartsThoughVariablesNameOne) {
+    machine_.environment["VK_ICD_FILENAMES"] = "/no/such.json";
+    machine_.vulkan_devices = []() -> Result<std::vector<VulkanDevice>> {
+        return Error{ErrorCode::unavailable, "Vulkan", "a list", "vkCreateInstance gave -9", ""};
+    };
+    EXPECT_THAT(run(), Contains(finding("vulkan devices", Status::warning, "gave -9", "unset VK_ICD_FILENAMES")));
+}
+
 TEST_F(DoctorTest, DiskAndCacheFolder) {
     machine_.disk_free = [](const std::filesystem::path&) { return std::optional<uint64_t>(1 << 20); };
     Findings findings = run();

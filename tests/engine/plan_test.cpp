@@ -84,6 +84,14 @@ TEST(JudgePlan, HugeNumbersDoNotWrap) {
     EXPECT_FALSE(judged({huge, huge}).fits);
 }
 
+TEST(Slack, IsThatOfTheTightestPlace) {
+    EXPECT_EQ(slack_bytes(judged({})), INT64_MAX);
+    EXPECT_EQ(slack_bytes(judged({row("CUDA0", "a", 5, 0, 0)})), INT64_MAX);
+    EXPECT_EQ(slack_bytes(judged({row("CUDA0", "a", 6, 10, 10), row("CPU", "host", 1, 10, 10)})), 4);
+    EXPECT_EQ(slack_bytes(judged({row("Vulkan0", "host", 6, 10, 10), row("CPU", "host", 7, 10, 10)})), -3);
+    EXPECT_LT(slack_bytes(judged({row("CPU", "host", UINT64_MAX, 1, 1)})), 0);
+}
+
 TEST(PlanJson, HasWhatProgramsRead) {
     const Plan plan = judged({row("CPU", "host", 3 * GiB, 2 * GiB, 2 * GiB), row("CUDA0", "a", 1, 0, 0)});
     const auto json = nlohmann::json::parse(plan_to_json(plan));
