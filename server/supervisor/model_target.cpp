@@ -152,7 +152,6 @@ std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotS
         std::string batch = std::to_string(std::min<uint32_t>(shape.context, kDefaultContext));
         result.insert(result.end(), {"--batch-size", batch, "--ubatch-size", batch});
     }
-    result.insert(result.end(), {"--metrics", "--no-ui"});
     if (offline) result.push_back("--offline");
     result.insert(result.end(), given.begin(), given.end());
     return result;
