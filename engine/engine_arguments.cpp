@@ -76,8 +76,9 @@ Result<std::vector<std::string>> engine_arguments(const std::string& socket, con
                      "name a model: without one llama.cpp would start its router"};
     // --slots is llama.cpp's default and read-only; --props would let any client change the server's settings.
     // The page is the supervisor's. An empty origin allows none; llama.cpp's default allows all.
-    std::vector<std::string> all{"--metrics", "--slots",      "--no-ui", "--cors-origins", "", "--sse-ping-interval",
-                                 "5",         "--log-colors", "off"};
+    std::vector<std::string> all{
+        "--metrics", "--slots",      "--no-ui", "--cors-origins", "", "--no-cors-credentials", "--sse-ping-interval",
+        "5",         "--log-colors", "off"};
     all.insert(all.end(), users.begin(), users.end());
     all.insert(all.end(), {"--host", socket});
     return all;

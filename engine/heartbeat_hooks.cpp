@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -150,32 +151,39 @@ bool on_load_progress(float progress, void* data) {
     return load.next == nullptr || load.next(progress, load.next_data);
 }
 
+uint64_t node_work(const ggml_tensor* node) {
+    const auto elements = static_cast<uint64_t>(ggml_nelements(node));
+    switch (node->op) {
+        case GGML_OP_NONE:
+        case GGML_OP_RESHAPE:
+        case GGML_OP_VIEW:
+        case GGML_OP_PERMUTE:
+        case GGML_OP_TRANSPOSE:
+            return 0;
+        case GGML_OP_MUL_MAT:
+        case GGML_OP_MUL_MAT_ID:
+            return elements * static_cast<uint64_t>(node->src[0]->ne[0]);
+        case GGML_OP_FLASH_ATTN_EXT:
+            return 2 * elements * static_cast<uint64_t>(node->src[1]->ne[1]);
+        default:
+            return elements;
+    }
+}
+
 }  // namespace
 
 uint64_t graph_work(const ggml_cgraph* graph) {
+    // Looking at each of a thousand nodes costs 20 us of cache misses, for every token. The same few of them, in an
+    // order without the rhythm of the layers, tell a prompt from a token as well.
+    constexpr uint64_t kLooks = 64, kStep = 0x9E3779B1;
+    const auto nodes = static_cast<uint64_t>(std::max(graph->n_nodes, 0));
     uint64_t work = 0;
-    for (int i = 0; i < graph->n_nodes; ++i) {
-        const ggml_tensor* node = graph->nodes[i];
-        const auto elements = static_cast<uint64_t>(ggml_nelements(node));
-        switch (node->op) {
-            case GGML_OP_NONE:
-            case GGML_OP_RESHAPE:
-            case GGML_OP_VIEW:
-            case GGML_OP_PERMUTE:
-            case GGML_OP_TRANSPOSE:
-                break;
-            case GGML_OP_MUL_MAT:
-            case GGML_OP_MUL_MAT_ID:
-                work += elements * static_cast<uint64_t>(node->src[0]->ne[0]);
-                break;
-            case GGML_OP_FLASH_ATTN_EXT:
-                work += 2 * elements * static_cast<uint64_t>(node->src[1]->ne[1]);
-                break;
-            default:
-                work += elements;
-        }
+    if (nodes <= kLooks) {
+        for (uint64_t i = 0; i < nodes; ++i) work += node_work(graph->nodes[i]);
+        return work;
     }
-    return work;
+    for (uint64_t i = 0; i < kLooks; ++i) work += node_work(graph->nodes[i * kStep % nodes]);
+    return work * nodes / kLooks;
 }
 
 void install_heartbeat(HeartbeatPage& page) {

@@ -15,7 +15,8 @@ namespace onebit {
 // page.
 void install_heartbeat(HeartbeatPage& page);
 
-// Multiply-adds of a graph, roughly: enough to tell a prompt from a token. Other operations count an element as one.
+// Multiply-adds of a graph, estimated from some of its nodes: enough to tell a prompt from a token. Other operations
+// count an element as one.
 uint64_t graph_work(const ggml_cgraph* graph);
 
 }  // namespace onebit

@@ -77,7 +77,7 @@ struct EngineProcess::Impl {
 
     // How one child ended.
     struct Ending {
-        bool was_ready = false, hung = false;
+        bool was_ready = false, hung = false, for_good = false;
         milliseconds served{0};
         std::string reason;
     };
@@ -87,7 +87,7 @@ struct EngineProcess::Impl {
         std::shared_ptr<Heartbeat> heartbeat;
         std::filesystem::path socket;
         HttpProbe probe;
-        bool probe_is_health = false;
+        std::optional<Clock::time_point> asked;  // when the first probe of this standstill was due
         StallClock stall{kLongestObservation};
         ProgressSigns signs;
         ChildSample sample;
@@ -198,7 +198,7 @@ milliseconds EngineProcess::Impl::tick_interval(const Watched& w) const {
     const auto& page = w.heartbeat->page();
     const bool open =
         page.graphs_begun.load(std::memory_order_relaxed) != page.graphs_done.load(std::memory_order_relaxed);
-    return open ? kBusyTick : kIdleTick;
+    return open ? kBusyTick : std::min(kIdleTick, milliseconds(options.hang_timeout) / 4);
 }
 
 void EngineProcess::Impl::on_ready(Watched& w) {
@@ -217,7 +217,6 @@ void EngineProcess::Impl::probe_health(Watched& w) {
     const auto now = Clock::now();
     if (w.probe.running() || now < w.next_health) return;
     w.next_health = now + (now - w.begun < seconds(10) ? kStartTick : kStartTick * 5);
-    w.probe_is_health = true;
     w.probe.start(w.socket, "/health");
 }
 
@@ -245,7 +244,10 @@ void EngineProcess::Impl::judge(Watched& w) {
     if (stopped_by_signal) limit = std::min(limit, milliseconds(options.hang_timeout));
     const uint64_t requests = in_flight.load(std::memory_order_relaxed);
     const bool open = w.signs.graphs_begun != w.signs.graphs_done;
-    if (stalled >= limit) {
+    if (stalled < limit / 2) w.asked.reset();
+    // a standstill is only believed after a question that had time to be answered
+    const bool asked_long_ago = w.asked && Clock::now() - *w.asked >= limit / 2;
+    if (stalled >= limit && (asked_long_ago || !w.ready || stopped_by_signal)) {
         w.hang = "no progress for " + to_seconds(stalled) + " (limit " + to_seconds(limit) + ") " +
                  (stopped_by_signal ? "because a signal stopped it"
                   : !w.ready        ? "while loading"
@@ -262,8 +264,9 @@ void EngineProcess::Impl::judge(Watched& w) {
     }
     // A loop that answers is alive even if no graph runs: its clients may be slow readers. /lora-adapters is answered
     // by the thread that runs the graphs and changes nothing; /health does not wake a model that sleeps.
-    if (w.ready && stalled >= limit / 2 && !w.probe.running())
-        w.probe.start(w.socket, requests > 0 || open ? "/lora-adapters" : "/health");
+    if (!w.ready || stalled < limit / 2) return;
+    if (!w.asked) w.asked = Clock::now();
+    if (!w.probe.running()) w.probe.start(w.socket, requests > 0 || open ? "/lora-adapters" : "/health");
 }
 
 void EngineProcess::Impl::take_sample(Watched& w) {
@@ -324,6 +327,8 @@ EngineProcess::Impl::Ending EngineProcess::Impl::watch(Watched& w) {
     ending.hung = !w.hang.empty();
     if (w.ready) ending.served = since(w.ready_since);
     ending.reason = ending.hung ? "hung: " + w.hang + ", killed" : describe_exit(*exit, w.killed, w.last_resident);
+    // a wrong argument stays wrong
+    ending.for_good = !w.ready && WIFEXITED(*exit) && WEXITSTATUS(*exit) == exit_code(ErrorCode::usage);
     if (!ending.hung && !w.ready) ending.reason += " before it was ready";
     return ending;
 }
@@ -374,7 +379,7 @@ void EngineProcess::Impl::run(std::promise<Result<void>> first) {
         }
         if (stop_requested) break;
         failures_before_ready = ending.was_ready ? 0 : failures_before_ready + 1;
-        if (!options.restart || failures_before_ready >= kFailuresBeforeReady) {
+        if (!options.restart || ending.for_good || failures_before_ready >= kFailuresBeforeReady) {
             log_error("engine", options.label + ": " + ending.reason + "; not started again");
             end_state = EngineState::failed;
             break;
@@ -444,6 +449,7 @@ EngineStatus EngineProcess::status() const {
         const auto& page = impl_->heartbeat->page();
         status.graphs = page.graphs_done.load(std::memory_order_relaxed);
         status.pipelines = page.pipelines.load(std::memory_order_relaxed);
+        status.load_steps = page.load_steps.load(std::memory_order_relaxed);
         status.load_progress = static_cast<double>(page.load_permille.load(std::memory_order_relaxed)) / 1000;
     }
     if (status.state == EngineState::starting && impl_->retry_at != Clock::time_point{})

@@ -32,6 +32,7 @@ struct EngineStatus {
     EngineState state = EngineState::stopped;
     int64_t pid = 0;
     double load_progress = 0;  // 0 to 1
+    uint64_t load_steps = 0;   // reports of progress while loading
     uint64_t graphs = 0, pipelines = 0;
     uint64_t restarts = 0, hangs = 0;
     uint64_t resident_bytes = 0;  // RSS, measured

@@ -201,6 +201,12 @@ TEST_F(EngineProcessTest, BadModelFailsAfterThreeStartsWithItsOwnWords) {
     EXPECT_THAT(ready.error().message(), HasSubstr("model is corrupt"));
 }
 
+TEST_F(EngineProcessTest, WrongArgumentIsNotTriedAgain) {
+    auto engine = start(options({"--exit", "2"}));
+    EXPECT_FALSE(engine->wait_ready(kGenerous).ok());
+    EXPECT_EQ(engine->generation(), 1u);
+}
+
 TEST_F(EngineProcessTest, StartThatFailsTwiceThenWorksIsServed) {
     const auto budget = folder.path() / "budget";
     std::ofstream(budget) << "xx";
