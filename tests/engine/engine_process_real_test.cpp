@@ -205,5 +205,19 @@ TEST_F(RealEngineTest, MissingModelAndWrongArgumentsFailWithTheirReason) {
     EXPECT_EQ(router->generation(), 1u) << "a wrong argument stays wrong";
 }
 
+#ifdef ONEBIT_HAVE_VULKAN
+TEST_F(RealEngineTest, VulkanPipelinesAndGraphsAreCounted) {
+    ::setenv("GGML_VK_VISIBLE_DEVICES", "0", 0);  // else ggml hides software Vulkan
+    auto engine = start_ready(
+        options({"-m", model.string(), "--device", "Vulkan0", "-ngl", "99", "-t", "1", "-np", "1", "-c", "512"}));
+    expect_answers(*engine);
+    const EngineStatus status = engine->status();
+    EXPECT_GT(status.pipelines, 0u) << "compiled pipelines are not seen: a first prompt would look like a hang";
+    EXPECT_GE(status.graphs, 4u);
+    EXPECT_EQ(status.hangs, 0u);
+    EXPECT_EQ(engine->generation(), 1u);
+}
+#endif
+
 }  // namespace
 }  // namespace onebit
