@@ -22,6 +22,21 @@ bool names_option(const std::vector<std::string>& arguments, std::initializer_li
     return false;
 }
 
+// The value of the last of these options, as "NAME VALUE" or "NAME=VALUE"; empty if none is there.
+std::string option_value(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> names) {
+    std::string value;
+    for (size_t i = 0; i < arguments.size(); i++) {
+        size_t equals = arguments[i].find('=');
+        std::string_view name = std::string_view(arguments[i]).substr(0, equals);
+        if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+        if (equals != std::string::npos)
+            value = arguments[i].substr(equals + 1);
+        else if (i + 1 < arguments.size())
+            value = arguments[i + 1];
+    }
+    return value;
+}
+
 bool embeds_only(const std::string& architecture) {
     static const std::set<std::string> kEncoders = {
         "bert",         "nomic-bert",  "nomic-bert-moe", "neo-bert",        "jina-bert-v2",
@@ -158,15 +173,30 @@ std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotS
 }
 
 std::vector<std::string> plan_arguments(const ModelTarget& target, const SlotShape& shape) {
-    std::vector<std::string> result = {"plan",
-                                       target.entry.files.empty() ? "" : target.entry.files.front().string(),
-                                       "--json",
-                                       "--ctx-size",
-                                       std::to_string(uint64_t{shape.context} * shape.slots),
-                                       "--parallel",
-                                       std::to_string(shape.slots)};
-    if (!target.settings.devices.empty())
-        result.insert(result.end(), {"--device", engine_device_list(target.settings.devices)});
+    const ModelConfig& settings = target.settings;
+    std::string context = std::to_string(std::min<uint64_t>(uint64_t{shape.context} * shape.slots, 1u << 30));
+    std::string slots = std::to_string(shape.slots);
+    // llama.cpp's own arguments count where they decide; a number it would not take is for it to refuse
+    auto given = [&](std::initializer_list<std::string_view> names, std::string fallback) {
+        std::string value = option_value(settings.arguments, names);
+        bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+        return is_number ? value : fallback;
+    };
+    if (!slots_are_ours(target)) {
+        context = given({"-c", "--ctx-size"}, "0");
+        slots = given({"-np", "--parallel"}, std::to_string(kDefaultSlots));
+    }
+    std::string file = target.entry.files.empty() ? "" : target.entry.files.front().string();
+    std::vector<std::string> result = {"plan", file, "--json", "--ctx-size", context, "--parallel", slots};
+    if (std::string batch = given({"-ub", "--ubatch-size"}, ""); !batch.empty())
+        result.insert(result.end(), {"--ubatch-size", batch});
+    if (std::string type = option_value(settings.arguments, {"-ctk", "--cache-type-k"}); !type.empty())
+        result.insert(result.end(), {"--cache-type-k", type});
+    if (std::string type = option_value(settings.arguments, {"-ctv", "--cache-type-v"}); !type.empty())
+        result.insert(result.end(), {"--cache-type-v", type});
+    std::string devices = option_value(settings.arguments, {"-dev", "--device"});
+    if (devices.empty() && !settings.devices.empty()) devices = engine_device_list(settings.devices);
+    if (!devices.empty()) result.insert(result.end(), {"--device", devices});
     return result;
 }
 

@@ -279,7 +279,7 @@ void Supervisor::ps_route(httplib::Response& response) {
         {{"engines", engines},
          {"max_models", now->config.max_models},
          {"mode", fleet_->fixed() ? "fixed" : "on demand"},
-         {"default_model", now->config.model.empty() ? now->config.default_model : now->config.model},
+         {"default_model", fleet_->fixed() && !engines.empty() ? engines[0]["id"] : json(now->config.default_model)},
          {"requests_in_flight", metrics_.in_flight()},
          {"connections", http_.connections()},
          {"uptime_seconds",

@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "base/log.h"
-#include "server/catalog/pull.h"
 #include "server/supervisor/banner.h"
 #include "server/supervisor/engine_factory.h"
 #include "server/supervisor/run_program.h"
@@ -113,31 +112,6 @@ void print_line(const std::string& line) {
     std::fflush(stdout);
 }
 
-// The model of the command line must exist before the port opens; a hub's name is fetched if it is not here.
-struct SettledModel {
-    std::string reference, id;
-};
-Result<SettledModel> settle_model(const ServerContext& context) {
-    const ServeConfig& config = context.config;
-    Result<ModelTarget> target = resolve_model(config, context.folders, config.model, false);
-    if (target.ok()) return SettledModel{config.model, target->id};
-    bool hub_name =
-        config.model.find('/') != std::string::npos && config.model.front() != '/' && config.model.front() != '.';
-    if (!hub_name || config.offline || target.error().code != ErrorCode::not_found) return target.error();
-    log_info("server", "model " + config.model + ": not on this disk, asking the hub");
-    PullOptions options;
-    int last = -1;
-    options.progress = [&](const std::string& file, uint64_t done, uint64_t total) {
-        int percent = total ? static_cast<int>(done * 100 / total) : 0;
-        if (percent / 5 == last / 5 && last >= 0) return;
-        last = percent;
-        log_info("server", file + ": " + std::to_string(percent) + " %");
-    };
-    Result<ModelEntry> pulled = pull_model(config.model, context.folders, options);
-    if (!pulled.ok()) return pulled.error();
-    return SettledModel{pulled->files.empty() ? pulled->id : pulled->files.front().string(), pulled->id};
-}
-
 // Drivers may crash or hang, so a child asks; its line comes when it comes.
 void report_devices(const fs::path& program, const std::vector<std::string>& wanted, const std::atomic<bool>& cancel) {
     Result<ProgramResult> asked = run_program(program, {"devices", "--json"}, std::chrono::seconds(60), &cancel);
@@ -172,10 +146,10 @@ Result<void> run_server(ServerContext context) {
     const bool fixed = !context.config.model.empty();
     std::string model = context.config.default_model;
     if (fixed) {
-        Result<SettledModel> settled = settle_model(context);
-        if (!settled.ok()) return settled.error();
-        model = settled->id;
-        context.config.model = settled->reference;
+        // before the port opens: a name that means nothing is no server
+        Result<ModelTarget> target = resolve_model(context.config, context.folders, context.config.model, false);
+        if (!target.ok()) return target.error();
+        model = target->id;
     }
     Result<RuntimeFolder> runtime = RuntimeFolder::create();
     if (!runtime.ok()) return runtime.error();
