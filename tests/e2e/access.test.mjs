@@ -54,7 +54,7 @@ describe('API38: other origins', () => {
 describe('API key', () => {
     let server;
     before(async () => {
-        server = await h.startServer(file, { engine: ['-c', '1024', '--metrics'], flags: ['--api-key', 'right-key'] });
+        server = await h.startServer(file, { engine: ['-c', '1024'], flags: ['--api-key', 'right-key'] });
     });
 
     test('without the right key there is no answer', async () => {

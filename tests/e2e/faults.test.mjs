@@ -6,7 +6,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import * as h from './harness.mjs';
 
-const slow = ['-c', '8192', '-np', '2', '-t', '1', '-tb', '1', '-ub', '64', '-b', '64', '--slots'];
+const slow = h.slowEngine;
 const engine = (server) => h.until('there is an engine', () => h.enginePids(server)[0]);
 const question = 'What is the capital of France?';
 
@@ -54,7 +54,7 @@ describe('an engine that is killed', () => {
 
     test('UX10, UX21: in prefill the request gets a clear error, the log names the signal', async (context) => {
         const server = await h.startServer(context, { engine: slow });
-        const answer = h.post(server, '/completion', { prompt: h.longText(7000), n_predict: 1 });
+        const answer = h.post(server, '/completion', { prompt: h.longText(14000), n_predict: 1 });
         await h.until('prefill has begun', async () => (await h.get(server, '/slots')).json().some((slot) => slot.is_processing), h.patience, 5);
         process.kill(await engine(server), 'SIGKILL');
         const { status, text } = await answer;

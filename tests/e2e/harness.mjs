@@ -20,6 +20,9 @@ export const model = path.join(root, 'models/onebit-tiny-f16.gguf');
 // name comes first, without the tokens 'a', 'al' and 'all' that would begin a plain answer, and eager to end
 export const toolEngine = ['--jinja', '--chat-template-file', path.join(root, 'tests/e2e/tools.jinja'),
     '-l', '64-100', '-l', '305-100', '-l', '340-100', '-l', '4095+6', '-c', '2048', '-np', '1'];
+// engine arguments with which a prompt of 14,000 tokens is read for seconds: long contexts, one thread, small batches
+export const slowEngine = ['--override-kv', 'qwen3.context_length=int:16384', '-c', '32768', '-np', '2', '-t', '1', '-tb', '1',
+    '-ub', '64', '-b', '64', '--cache-ram', '0'];
 // the machine may be busy with other tests, and software Vulkan compiles shaders for minutes
 export const patience = Number(process.env.ONEBIT_TEST_PATIENCE ?? 240) * 1000;
 

@@ -24,7 +24,7 @@ describe('routes of a chat model', () => {
     let server;
     let client;
     before(async () => {
-        server = await h.startServer(file, { engine: ['-c', '4096', '-np', '2', '--metrics', '--slots'] });
+        server = await h.startServer(file, { engine: ['-c', '4096', '-np', '2'] });
         client = h.openai(server);
     });
 
