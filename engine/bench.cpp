@@ -70,6 +70,7 @@ private:
         if (!cpu_measured && request_.check_tokens != 0) names.push_back("CPU");
         SessionOptions options;
         options.model_file = request_.model_file;
+        options.needed = largest(request_.depths) + span();
         options.context = context();
         options.batch = std::min(largest_batch, context());
         options.ubatch = std::min(request_.ubatch, options.batch);
@@ -84,13 +85,6 @@ private:
                 Error error = std::move(session).error();
                 if (error.found.empty()) error.found = log_.first_error();
                 return error;
-            }
-            const uint32_t trained = (*session)->trained_context();
-            const uint32_t wanted = largest(request_.depths) + span();
-            if (trained != 0 && wanted > trained) {
-                return Error{ErrorCode::usage, "--depth and --prompt",
-                             "together at most the model's context of " + std::to_string(trained) + " tokens",
-                             std::to_string(wanted), "take smaller ones"};
             }
             sessions_.push_back(std::move(*session));
         }

@@ -33,6 +33,12 @@ Result<std::unique_ptr<BenchSession>> BenchSession::open(const SessionOptions& o
         return Error{ErrorCode::invalid, options.model_file, "a model that llama.cpp can load on " + options.device, "",
                      "1bit plan shows the memory that it needs"};
     }
+    const int32_t trained = llama_model_n_ctx_train(session->model_.get());
+    if (trained > 0 && options.needed > static_cast<uint32_t>(trained)) {
+        return Error{ErrorCode::usage, "--depth and --prompt",
+                     "together at most the model's context of " + std::to_string(trained) + " tokens",
+                     std::to_string(options.needed), "take smaller ones"};
+    }
     llama_context_params context = llama_context_default_params();
     context.n_ctx = options.context;
     context.n_batch = options.batch;

@@ -14,7 +14,9 @@ namespace onebit {
 
 struct SessionOptions {
     std::string model_file, device;
-    uint32_t context = 0, batch = 0, ubatch = 0, threads = 0, outputs = 0;
+    uint32_t needed = 0;   // tokens that will be in the cache; error usage when the model was not made for so many
+    uint32_t context = 0;  // not less
+    uint32_t batch = 0, ubatch = 0, threads = 0, outputs = 0;
 };
 
 class BenchSession {
@@ -22,7 +24,6 @@ public:
     static Result<std::unique_ptr<BenchSession>> open(const SessionOptions& options);
 
     const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
-    uint32_t trained_context() const { return static_cast<uint32_t>(llama_model_n_ctx_train(model_.get())); }
     const std::string& device() const { return device_; }
 
     // Empties the cache and fills it with these tokens; the timed calls below start from there.

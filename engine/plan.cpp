@@ -1,7 +1,9 @@
 #include "engine/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "base/log.h"
 #include "common.h"
@@ -15,6 +17,7 @@ namespace onebit {
 namespace {
 
 constexpr uint32_t least_useful_context = 512;
+constexpr uint32_t largest_measured = 1u << 20;
 constexpr int most_steps = 5;
 constexpr uint32_t context_step = 256;  // llama.cpp pads the cache to multiples of this
 
@@ -52,11 +55,43 @@ public:
 
     bool uses_gpu() const { return !names_.empty(); }
 
+    // Past a size, from the line through two smaller measures: llama.cpp keeps books of every cell of the cache, which
+    // for a mistyped context would fill the memory.
+    Result<Measure> measure(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const {
+        if (context <= largest_measured) return measure_exactly(context, cpu_only, type_k, type_v);
+        auto half = measure_exactly(largest_measured / 2, cpu_only, type_k, type_v);
+        if (!half.ok()) return half;
+        auto whole = measure_exactly(largest_measured, cpu_only, type_k, type_v);
+        if (!whole.ok()) return whole;
+        if (half->rows.size() != whole->rows.size()) {
+            return Error{ErrorCode::internal, request_.model_file, "the same devices for each context", "others", ""};
+        }
+        const double part = (static_cast<double>(context) - largest_measured) / (largest_measured / 2.0);
+        const auto extend = [part](uint64_t small, uint64_t& large) {
+            const double growth = large > small ? static_cast<double>(large - small) : 0;
+            large += static_cast<uint64_t>(growth * part);
+        };
+        for (size_t i = 0; i < whole->rows.size(); i++) {
+            extend(half->rows[i].kv_cache, whole->rows[i].kv_cache);
+            extend(half->rows[i].compute, whole->rows[i].compute);
+        }
+        return whole;
+    }
+
+    // Kept, since the search for what fits comes back to the same ones.
+    Result<Measure> measure_exactly(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const {
+        const auto key = std::tuple(context, cpu_only, type_k, type_v);
+        if (const auto known = measured_.find(key); known != measured_.end()) return known->second;
+        auto result = measure_by_llama(context, cpu_only, type_k, type_v);
+        if (result.ok()) measured_.emplace(key, *result);
+        return result;
+    }
+
     // One measure by llama.cpp: the model's metadata is read, nothing is allocated.
-    Result<Measure> measure(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const try {
+    Result<Measure> measure_by_llama(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const try {
         common_params params;
         params.model.path = request_.model_file;
-        params.n_ctx = static_cast<int32_t>(std::min<uint32_t>(context, INT32_MAX));
+        params.n_ctx = static_cast<int32_t>(context);
         params.n_parallel = static_cast<int32_t>(std::max<uint32_t>(request_.parallel, 1));
         params.n_ubatch = static_cast<int32_t>(request_.ubatch);
         params.n_batch = std::max(params.n_batch, params.n_ubatch);
@@ -195,6 +230,7 @@ private:
     std::vector<PhysicalDevice> devices_;
     std::vector<std::string> names_;
     HostMemory host_;
+    mutable std::map<std::tuple<uint32_t, bool, ggml_type, ggml_type>, Measure> measured_;
 };
 
 }  // namespace
