@@ -114,7 +114,6 @@ ssize_t ClientStream::write(const char* data, size_t size) {
             return -1;
         }
     }
-    written_ += size;
     return static_cast<ssize_t>(size);
 }
 

@@ -25,7 +25,9 @@ public:
     // No read or write for this long while the response is written ends the connection.
     void set_write_timeout(std::chrono::milliseconds limit) { write_timeout_ = limit; }
     bool has_buffered() const { return begin_ < end_; }
-    uint64_t bytes_written() const { return written_; }
+    // The response being written is the connection's last.
+    void set_last() { last_ = true; }
+    bool last() const { return last_; }
 
     bool is_readable() const override { return has_buffered(); }
     bool wait_readable() const override;
@@ -48,8 +50,8 @@ private:
     size_t begin_ = 0, end_ = 0;
     Clock::time_point started_, deadline_;
     std::chrono::milliseconds write_timeout_{120000};
-    uint64_t received_ = 0, written_ = 0;
-    bool broken_ = false, timed_out_ = false;
+    uint64_t received_ = 0;
+    bool broken_ = false, timed_out_ = false, last_ = false;
 };
 
 // The peer has closed or reset the connection. A peek; never blocks.

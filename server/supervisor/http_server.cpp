@@ -68,6 +68,10 @@ HttpServer::HttpServer(size_t max_connections)
     set_write_timeout(std::chrono::seconds(120));
     set_keep_alive_timeout(kIdleTimeout.count());
     set_payload_max_length(std::numeric_limits<size_t>::max() / 2);  // handlers keep to the configured limit
+    // after a refusal the parser may stand anywhere in what follows: never take that for a next request
+    set_post_routing_handler([](const httplib::Request&, httplib::Response& response) {
+        if (current_stream && response.get_header_value("Connection") == "close") current_stream->set_last();
+    });
     // without SO_REUSEPORT: two servers on one port would share its connections in silence
     set_socket_options([](socket_t socket) { httplib::set_socket_opt(socket, SOL_SOCKET, SO_REUSEADDR, 1); });
 }
@@ -163,7 +167,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
                 bool closed = false;
                 result = process_request(stream, remote, remote_port, local, local_port, false, closed, nullptr);
                 if (request_end_) request_end_();
-                if (!result || closed || !stream.is_peer_alive()) break;
+                if (!result || closed || stream.last() || !stream.is_peer_alive()) break;
             }
             return result;
         });
