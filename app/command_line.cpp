@@ -68,6 +68,10 @@ std::vector<const CLI::Option*> shown_positionals(const CLI::App& app) {
     return shown;
 }
 
+bool is_common(const CLI::Option& option) {
+    return option.check_lname("help") || option.check_lname("verbose") || option.check_lname("quiet");
+}
+
 CLI::Option* add_parsed(CLI::App* app, const std::string& names, const std::string& type, const std::string& help,
                         std::function<Result<void>(const std::string&)> take) {
     std::string name = names.substr(names.find("--") == std::string::npos ? 0 : names.find("--"));
@@ -110,19 +114,23 @@ CommandLine::CommandLine(std::span<const AddCommand> commands)
     app_->set_version_flag(
         "--version", [] { return version_line(); }, "Print the version and exit");
     app_->get_formatter()->column_width(34);
+    app_->get_formatter()->label("SUBCOMMAND", "COMMAND");
     for (AddCommand add : commands) add(*app_, &chosen_run_);
 
-    auto add_flag = [](CLI::App* to, const char* both, const char* longer, const char* shorter, int* count,
-                       const char* help) {
+    // counted over the program and the command: 1bit -v serve -v
+    auto add_counter = [](CLI::App* to, const char* both, const char* longer, const char* shorter, int* count,
+                          const char* help) {
         bool taken = to->get_option_no_throw(shorter) != nullptr;
-        to->add_flag(taken ? longer : both, *count, help)->group("Every command");
+        to->add_flag_function(
+            taken ? longer : both, [count](int64_t times) { *count += int(times); }, help);
     };
     std::vector<CLI::App*> all = app_->get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+    for (CLI::App* one : all) one->group("Commands");
     all.push_back(app_.get());
     for (CLI::App* one : all) {
-        add_flag(one, "-v,--verbose", "--verbose", "-v", &verbose_, "Log more; twice for still more");
-        add_flag(one, "-q,--quiet", "--quiet", "-q", &quiet_, "Log warnings and errors only; twice: errors only");
-        one->get_help_ptr()->group("Every command")->description("Print this help and exit");
+        add_counter(one, "-v,--verbose", "--verbose", "-v", &verbose_, "Log more; twice for still more");
+        add_counter(one, "-q,--quiet", "--quiet", "-q", &quiet_, "Log warnings and errors only; twice: errors only");
+        one->get_help_ptr()->description("Print this help and exit");
     }
     app_->footer(
         "Examples:\n"

@@ -37,6 +37,9 @@ std::vector<const CLI::App*> shown_commands(const CLI::App& app);
 std::vector<const CLI::Option*> shown_options(const CLI::App& app);      // with a dash
 std::vector<const CLI::Option*> shown_positionals(const CLI::App& app);  // without
 
+// Whether it is one of the options that every command has: help, verbose, quiet.
+bool is_common(const CLI::Option& option);
+
 // An option whose text is taken by a function, whose error is shown as the option's. type: such as "N", for the help.
 // The last one wins when it is given twice.
 CLI::Option* add_parsed(CLI::App* app, const std::string& names, const std::string& type, const std::string& help,

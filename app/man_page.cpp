@@ -40,7 +40,7 @@ void write_options(std::ostream& out, const CLI::App& command) {
     };
     for (const CLI::Option* option : shown_positionals(command)) write(*option, true);
     for (const CLI::Option* option : shown_options(command))
-        if (option->get_group() != "Every command" || command.get_parent() == nullptr) write(*option, false);
+        if (!is_common(*option) || command.get_parent() == nullptr) write(*option, false);
 }
 
 // "Examples:" and such become bold, indented lines keep their form.
