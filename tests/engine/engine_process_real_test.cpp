@@ -171,9 +171,9 @@ TEST_F(RealEngineTest, BusyEngineIsNotTakenForHung) {
 
 TEST_F(RealEngineTest, IdleEngineIsLeftAlone) {
     auto impatient = serving();
-    impatient.hang_timeout = seconds(2);
+    impatient.hang_timeout = seconds(4);
     auto engine = start_ready(impatient);
-    std::this_thread::sleep_for(seconds(6));  // three limits; nothing to wait for but time
+    std::this_thread::sleep_for(seconds(9));  // more than two limits; nothing to wait for but time
     EXPECT_EQ(engine->status().hangs, 0u);
     EXPECT_EQ(engine->generation(), 1u);
 }

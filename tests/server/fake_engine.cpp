@@ -71,7 +71,10 @@ std::string environment() {
 }
 
 void fault(const std::string& path, onebit::HeartbeatPage& page) {
-    if (path == "/segfault") raise(SIGSEGV);
+    if (path == "/segfault") {
+        signal(SIGSEGV, SIG_DFL);  // sanitizers have a handler
+        raise(SIGSEGV);
+    }
     if (path == "/exit3") _exit(3);
     if (path == "/exit0") _exit(0);
     if (path == "/wedge") {
