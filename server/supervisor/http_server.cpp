@@ -9,37 +9,17 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <system_error>
 
-#include "base/log.h"
+#include "server/supervisor/connection_queue.h"
 #include "server/supervisor/port_owner.h"
 
 namespace onebit {
 namespace {
 
-constexpr size_t kBaseThreads = 8;
 constexpr auto kIdleTimeout = std::chrono::seconds(30);
 constexpr auto kIdleTimeoutCrowded = std::chrono::seconds(1);
 
 thread_local ClientStream* current_stream = nullptr;
-
-// A thread that cannot be made must not end the listener: the job waits for one that is there.
-class ConnectionQueue final : public httplib::TaskQueue {
-public:
-    explicit ConnectionQueue(size_t max_threads) : pool_(kBaseThreads, kBaseThreads + max_threads) {}
-    bool enqueue(std::function<void()> job) override {
-        try {
-            return pool_.enqueue(std::move(job));
-        } catch (const std::system_error& error) {
-            log_warning("server", std::string("no thread for a connection: ") + error.what());
-            return true;
-        }
-    }
-    void shutdown() override { pool_.shutdown(); }
-
-private:
-    httplib::ThreadPool pool_;
-};
 
 // Lets the client read the response before a reset: closing with unread bytes would throw it away.
 void close_gently(int socket) {
