@@ -115,6 +115,7 @@ describe('the end of the server', () => {
         const running = await stream(server, { prompt: 'Once upon a time', n_predict: 300 });
         await h.until('the stream runs', () => running.text.split('data:').length > 3);
         server.child.kill('SIGTERM');
+        await h.until('it is stopping', () => /stopping/.test(server.log));
         const late = await h.chat(server, question).catch((error) => error);
         assert.ok(late.code === 'ECONNREFUSED' || late.code === 'ECONNRESET' || late.status === 503, `${late.status ?? late}`);
         const { code } = await server.ended;
@@ -164,15 +165,18 @@ describe('the end of the server', () => {
 
 describe('a full disk', () => {
     test('a slot that cannot be saved is an error and leaves no half file', async (context) => {
-        const folder = path.join(h.temporaryFolder(context), 'small');
-        fs.mkdirSync(folder);
+        const folder = h.newFolder();
         try {
             execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', folder], { stdio: 'ignore' });
         } catch {
+            fs.rmdirSync(folder);
             context.skip('cannot mount a small file system here');
             return;
         }
-        context.after(() => execFileSync('umount', ['-l', folder]));
+        context.after(() => {
+            execFileSync('umount', ['-l', folder]);
+            fs.rmdirSync(folder);
+        });
         const server = await h.startServer(context, { engine: [...slow, '--slot-save-path', `${folder}/`] });
         await h.post(server, '/completion', { prompt: h.longText(1500), n_predict: 1, id_slot: 0 });
         const answer = await h.post(server, '/slots/0?action=save', { filename: 'slot.bin' });

@@ -22,7 +22,7 @@ export const toolEngine = ['--jinja', '--chat-template-file', path.join(root, 't
     '-l', '64-100', '-l', '305-100', '-l', '340-100', '-l', '4095+6', '-c', '2048', '-np', '1'];
 // engine arguments with which a prompt of 14,000 tokens is read for seconds: long contexts, one thread, small batches
 export const slowEngine = ['--override-kv', 'qwen3.context_length=int:16384', '-c', '32768', '-np', '2', '-t', '1', '-tb', '1',
-    '-ub', '64', '-b', '64', '--cache-ram', '0'];
+    '-ub', '16', '-b', '16', '--cache-ram', '0'];
 // the machine may be busy with other tests, and software Vulkan compiles shaders for minutes
 export const patience = Number(process.env.ONEBIT_TEST_PATIENCE ?? 240) * 1000;
 
@@ -54,8 +54,10 @@ export function wholeFile() {
 const children = new Set();
 process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 
+export const newFolder = () => fs.mkdtempSync(path.join(os.tmpdir(), '1bit-e2e-'));
+
 export function temporaryFolder(test) {
-    const folder = fs.mkdtempSync(path.join(os.tmpdir(), '1bit-e2e-'));
+    const folder = newFolder();
     test.after(() => fs.rmSync(folder, { recursive: true, force: true }));
     return folder;
 }
@@ -105,7 +107,7 @@ export async function freePort() {
 //   model: path or name, '' for on demand. flags: of 1bit serve. engine: of the llama.cpp server.
 //   wait: false returns when the port is open, without waiting for the model.
 export async function startServer(test, options = {}) {
-    const folder = temporaryFolder(test);
+    const folder = newFolder();
     const port = await freePort();
     const args = ['serve'];
     if (options.model !== '') args.push(options.model ?? model);
@@ -136,6 +138,7 @@ export async function startServer(test, options = {}) {
     };
     test.after(async () => {
         await server.stop();
+        fs.rmSync(folder, { recursive: true, force: true });
         if (process.env.ONEBIT_TEST_LOGS) console.error(server.log);
         if (/(Address|Thread|Leak)Sanitizer|runtime error:/.test(server.log)) throw new Error(`a sanitizer speaks:\n${server.log}`);
     });
@@ -208,7 +211,8 @@ export function enginePids(server) {
             try {
                 const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8');
                 const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-                return Number(parent) === server.child.pid && state !== 'Z';
+                const command = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[1];
+                return Number(parent) === server.child.pid && state !== 'Z' && command === 'engine';
             } catch {
                 return false;
             }

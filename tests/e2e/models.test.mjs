@@ -98,7 +98,7 @@ describe('models on demand', () => {
         const supervisor = [];
         const engines = [];
         for (let i = 0; i < 20; i++) {
-            assert.match((await ask(server, 'a', { max_tokens: 8 })).text, /Paris/);
+            assert.match((await ask(server, 'a', { max_tokens: 12 })).text, /Paris/);
             const pids = h.enginePids(server);
             assert.equal(pids.length, 1);
             engines.push(residentBytes(pids[0]));
