@@ -26,7 +26,7 @@ constexpr uint64_t kSmallestKey = 14;     // a length, one letter, a type, one b
 constexpr uint64_t kSmallestTensor = 24;  // a length, no dimensions, a type, an offset
 // Far above any real model; llama.cpp's own checks for repeated names take quadratic time.
 constexpr uint64_t kMostKeys = 1u << 16, kMostTensors = 1u << 17;
-constexpr uint64_t kMostHeadBytes = 256ull << 20, kLongestText = 64ull << 20;
+constexpr uint64_t kMostHeadBytes = 128ull << 20, kLongestText = 64ull << 20;
 constexpr uint64_t kLongestKey = 65535, kLongestTensorName = 63, kLongestToken = 1u << 20;
 // ggml asserts that mapped weights begin at a multiple of 32
 constexpr uint64_t kLeastAlignment = 32, kMostAlignment = 64ull << 20;
@@ -88,12 +88,16 @@ public:
         read(reinterpret_cast<char*>(&value), sizeof value);
         return value;
     }
-    std::string text(uint64_t longest) {
+    void text(uint64_t longest, std::string* to) {
         const uint64_t length = number<uint64_t>();
         need(length);
         if (length > longest) damaged(inside_ + " of at most " + bytes(longest), bytes(length));
-        std::string value(length, '\0');
-        read(value.data(), length);
+        to->resize(length);
+        read(to->data(), length);
+    }
+    std::string text(uint64_t longest) {
+        std::string value;
+        text(longest, &value);
         return value;
     }
 
@@ -263,13 +267,14 @@ GgufArray HeadParser::array(const std::string& key) {
     if (tokens && found.length > kMostModelTokens)
         damaged("at most " + std::to_string(kMostModelTokens) + " texts in key " + in_quotes(key),
                 std::to_string(found.length));
+    std::string token;
     for (uint64_t i = 0; i < found.length; ++i) {
         if (!tokens) {
             reader_.skip(reader_.number<uint64_t>());
             continue;
         }
         // as llama.cpp takes them: up to the first zero byte, and an empty one gets a name
-        std::string token = reader_.text(kLongestToken);
+        reader_.text(kLongestToken, &token);
         if (const size_t zero = token.find('\0'); zero != std::string::npos) token.resize(zero);
         if (token.empty()) token = "[EMPTY_" + std::to_string(i) + "]";
         vocabulary_.token_hashes.push_back(std::hash<std::string>{}(token));

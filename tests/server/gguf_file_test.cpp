@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <random>
 
 #include "base/unique_fd.h"
@@ -27,6 +28,13 @@ const std::filesystem::path kBuiltin = ONEBIT_BUILTIN_FILE;
 Result<GgufHead> read(const ScratchFolder& folder, std::string_view bytes) {
     GgufWriter::write_bytes(folder / "x.gguf", bytes);
     return read_gguf_head(folder / "x.gguf");
+}
+
+// The first bytes of the built-in model.
+std::string builtin_start(size_t length) {
+    std::string bytes(length, '\0');
+    std::ifstream(kBuiltin, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(length));
+    return bytes;
 }
 
 std::string message(const Result<GgufHead>& result) { return result ? "" : result.error().message(); }
@@ -143,18 +151,25 @@ TEST(GgufFile, RefusesWhatIsNoFile) {
 // MF01: both sizes and the first tensor past the end
 TEST(GgufFile, SaysWhatACutModelLacks) {
     const ScratchFolder folder;
-    const std::string whole = test::read_file(kBuiltin);
-    const auto head = read_gguf_head(kBuiltin);
+    const auto file = folder / "cut.gguf";
+    std::filesystem::copy_file(kBuiltin, file);
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    const uint64_t whole = std::filesystem::file_size(kBuiltin);
+    const auto head = read_gguf_head(file);
     ASSERT_TRUE(head) << message(head);
-    const auto cut = message(read(folder, whole.substr(0, whole.size() / 2)));
-    EXPECT_NE(cut.find(std::to_string(whole.size()) + " bytes"), std::string::npos) << cut;
-    EXPECT_NE(cut.find(std::to_string(whole.size() / 2) + " bytes"), std::string::npos) << cut;
+
+    std::filesystem::resize_file(file, whole - 1);
+    const auto one_less = message(read_gguf_head(file));
+    EXPECT_NE(one_less.find("'" + head->tensors.back().name + "'"), std::string::npos) << one_less;
+
+    std::filesystem::resize_file(file, whole / 2);
+    const auto cut = message(read_gguf_head(file));
+    EXPECT_NE(cut.find("a file of " + std::to_string(whole) + " bytes"), std::string::npos) << cut;
+    EXPECT_NE(cut.find("found " + std::to_string(whole / 2) + " bytes"), std::string::npos) << cut;
     std::string first;
     for (const auto& tensor : head->tensors)
-        if (first.empty() && head->data_offset + tensor.offset + tensor.bytes > whole.size() / 2) first = tensor.name;
+        if (first.empty() && head->data_offset + tensor.offset + tensor.bytes > whole / 2) first = tensor.name;
     EXPECT_NE(cut.find("first tensor past the end is '" + first + "'"), std::string::npos) << cut;
-    const auto one_less = message(read(folder, whole.substr(0, whole.size() - 1)));
-    EXPECT_NE(one_less.find("'" + head->tensors.back().name + "'"), std::string::npos) << one_less;
 }
 
 // MF01: a cut anywhere is refused, and nothing but an Error comes of it
@@ -162,9 +177,9 @@ TEST(GgufFile, RefusesTheBuiltinModelCutAnywhere) {
     const ScratchFolder folder;
     const auto head = read_gguf_head(kBuiltin);
     ASSERT_TRUE(head);
-    const std::string whole = test::read_file(kBuiltin);
+    const std::string whole = builtin_start(head->data_offset + 64);
     std::vector<size_t> lengths = {0, 1, 3, 4, 5, 7, 8, 15, 16, 23, 24, 25, 31, 32, 33, 40};
-    for (size_t at = 41; at < head->data_offset; at += 997) lengths.push_back(at);
+    for (size_t at = 41; at < head->data_offset; at += 1997) lengths.push_back(at);
     for (const char* inside : {"general.architecture", "tokenizer.ggml.tokens", "tokenizer.ggml.merges",
                                "tokenizer.chat_template", "token_embd.weight", "blk.0.attn_q.weight"}) {
         const size_t at = whole.find(inside);
@@ -182,15 +197,19 @@ TEST(GgufFile, RefusesTheBuiltinModelCutAnywhere) {
     }
 }
 
+// In parts, so that they run beside each other.
+class MutatedHeads : public ::testing::TestWithParam<unsigned> {};
+INSTANTIATE_TEST_SUITE_P(Part, MutatedHeads, ::testing::Range(0u, 4u));
+
 // MF18: 2,000 copies with a few wrong bytes each. What comes back is a head or an error, and the head is consistent.
-TEST(GgufFile, SurvivesMutatedHeads) {
+TEST_P(MutatedHeads, GiveAHeadOrAnError) {
     const UniqueFd memory(::memfd_create("mutated", MFD_CLOEXEC));
     ASSERT_TRUE(memory);
-    const std::string start = test::read_file(kBuiltin).substr(0, 200'000);
+    const std::string start = builtin_start(200'000);
     const uint64_t size = std::filesystem::file_size(kBuiltin);
-    std::mt19937_64 random(20261129);
+    std::mt19937_64 random(20261129 + GetParam());
     size_t refused = 0;
-    for (int round = 0; round < 2000; ++round) {
+    for (int round = 0; round < 500; ++round) {
         std::string bytes = start;
         // most of the head are texts, where a wrong byte does little: aim at its numbers too
         const size_t range = round % 2 ? bytes.size() : 4096;
@@ -231,8 +250,8 @@ TEST(GgufFile, SurvivesMutatedHeads) {
         }
         EXPECT_LE(head->data_offset + end, head->file_bytes) << round;
     }
-    EXPECT_GT(refused, 1000u);
-    EXPECT_LT(refused, 2000u);
+    EXPECT_GT(refused, 250u);
+    EXPECT_LT(refused, 500u);
 }
 
 // Memory stays within a few times the bytes read, whatever a huge sparse file promises.
