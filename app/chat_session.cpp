@@ -100,7 +100,7 @@ Result<std::unique_ptr<ChatSession>> ChatSession::start(const ServeConfig& confi
 
 ChatSession::~ChatSession() {
     LogLevel level = log_level();
-    if (level == LogLevel::info) set_log_level(LogLevel::warning);
+    if (level == LogLevel::info) set_log_level(LogLevel::error);
     if (engine_) engine_->stop();
     engine_.reset();
     set_log_level(level);
@@ -109,9 +109,13 @@ ChatSession::~ChatSession() {
 }
 
 Result<ChatAnswer> ChatSession::ask(const ChatRequest& request, const OnText& on_text, const Interrupt& interrupt) {
+    // the engine's remarks on a request, such as that it was cancelled, would stand in the middle of the answer
+    LogLevel level = log_level();
+    if (level == LogLevel::info) set_log_level(LogLevel::error);
     engine_->request_begun();
     Result<ChatAnswer> answer = chat(engine_->socket(), request, on_text, interrupt.flag());
     engine_->request_ended();
+    set_log_level(level);
     if (answer || answer.error().code != ErrorCode::unavailable) return answer;
     Error error = answer.error();
     if (std::string failure = engine_->status().last_failure; !failure.empty()) error.found = failure;

@@ -81,7 +81,7 @@ std::string man_page(const CLI::App& app, const std::string& version) {
         << ".SH DESCRIPTION\n"
         << "Serves GGUF models over HTTP, answers in the terminal, and shows devices, models and what they need.\n"
         << "A \\fIMODEL\\fR is a path, \\fIREPO:QUANT\\fR of a hub, or a name that \\fB1bit models\\fR shows.\n"
-        << ".SH OPTIONS\nThese stand before or after every command.\n";
+        << ".SH OPTIONS\nThese stand before a command; help, verbose and quiet may stand after it too.\n";
     write_options(out, app);
     out << ".SH COMMANDS\n";
     for (const CLI::App* command : shown_commands(app)) {

@@ -60,19 +60,27 @@ public:
         dimmed_ = terminal_ && reasoning;
         print(text);
         begun_ = true;
-        closed_ = std::fflush(stdout) != 0;
-        return !closed_;
+        if (std::fflush(stdout) != 0) failure_ = errno;
+        return failure_ == 0;
     }
-    bool closed() const { return closed_; }
+    // errno of the write that failed, 0 if none did
+    int failure() const { return failure_; }
     void end() {
-        if (quiet_ || !begun_) return;
+        if (quiet_ || !begun_ || failure_) return;
         print(dimmed_ ? "\x1b[0m\n" : "\n");
         std::fflush(stdout);
     }
 
 private:
-    bool quiet_, terminal_, dimmed_ = false, begun_ = false, closed_ = false;
+    bool quiet_, terminal_, dimmed_ = false, begun_ = false;
+    int failure_ = 0;
 };
+
+// A reader that went away has what it wanted; a full disk is an error.
+int writing_failed(int failure) {
+    std::clearerr(stdout);
+    return failure == EPIPE ? 0 : report(error_from_errno(failure, "standard output"));
+}
 
 double per_second(uint64_t tokens, double milliseconds) {
     return milliseconds > 0 ? std::round(double(tokens) / milliseconds * 1e6) / 1000 : 0;
@@ -120,6 +128,7 @@ int answer_once(ChatSession& session, const Options& options, const std::string&
         print(answer_json(*answer, session));
     else
         writer.end();
+    if (writer.failure()) return writing_failed(writer.failure());
     if (answer->finish_reason == "cancelled") return kInterrupted;
     if (answer->finish_reason == "length" && !options.max_tokens)
         log_warning("run", "the answer was cut at the end of the context; a larger --ctx-size leaves more room");
@@ -173,6 +182,7 @@ int chat_in_terminal(ChatSession& session, const Options& options, Interrupt& in
             continue;
         }
         writer.end();
+        if (writer.failure()) return writing_failed(writer.failure());
         request.messages.push_back({"assistant", answer->text});
     }
 }
