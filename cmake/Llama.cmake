@@ -35,12 +35,18 @@ endif()
 
 add_subdirectory(${ONEBIT_LLAMA_DIR} llama.cpp EXCLUDE_FROM_ALL)
 
-# ggml-cpu is compiled for this very processor: a compiler cache must not hand its objects to another
-if(TARGET ggml-cpu AND EXISTS /proc/cpuinfo)
+foreach(target ggml ggml-base ggml-cpu llama mtmd)
+    onebit_instrument(${target})
+endforeach()
+
+# ggml-cpu is compiled for this very processor: a compiler cache must not hand its objects to another. A definition would
+# not do, since the cache looks at preprocessed text.
+if(EXISTS /proc/cpuinfo)
     file(STRINGS /proc/cpuinfo onebit_cpu REGEX "^flags" LIMIT_COUNT 1)
     string(SHA256 onebit_cpu "${onebit_cpu}")
-    string(SUBSTRING ${onebit_cpu} 0 12 onebit_cpu)
-    target_compile_definitions(ggml-cpu PRIVATE ONEBIT_HOST_CPU=0x${onebit_cpu})
+    string(SUBSTRING ${onebit_cpu} 0 16 onebit_cpu)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/host_cpu/onebit_host_cpu.h CONTENT "typedef int onebit_host_cpu_${onebit_cpu};\n")
+    target_compile_options(ggml-cpu PRIVATE -include ${CMAKE_BINARY_DIR}/host_cpu/onebit_host_cpu.h)
 endif()
 
 # llama.cpp's own tests are not part of ours, but this one is a tool that our tests and users run

@@ -1,6 +1,7 @@
 # onebit_own(TARGET): what every target of our own code gets.
 function(onebit_own target)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Werror)
+    onebit_instrument(${target})
     # GCC 12 warns wrongly about "literal" + std::string (its bug 105651)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
         target_compile_options(${target} PRIVATE -Wno-restrict)
