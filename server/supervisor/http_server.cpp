@@ -16,6 +16,7 @@
 namespace onebit {
 namespace {
 
+constexpr int kBacklog = 4096;  // a burst beyond it waits for TCP's retransmissions, seconds
 constexpr auto kIdleTimeout = std::chrono::seconds(30);
 constexpr auto kIdleTimeoutCrowded = std::chrono::seconds(1);
 
@@ -71,8 +72,12 @@ Result<uint16_t> HttpServer::bind(const std::string& host, uint16_t port) {
     errno = 0;
     if (port == 0) {
         int bound = bind_to_any_port(host);
-        if (bound > 0) return static_cast<uint16_t>(bound);
+        if (bound > 0) {
+            ::listen(svr_sock_, kBacklog);
+            return static_cast<uint16_t>(bound);
+        }
     } else if (bind_to_port(host, port)) {
+        ::listen(svr_sock_, kBacklog);
         return port;
     }
     int code = errno;
