@@ -162,7 +162,7 @@ TEST_F(RealEngineTest, BusyEngineIsNotTakenForHung) {
     impatient.hang_timeout = seconds(3);
     auto engine = start_ready(impatient);
     engine->request_begun();
-    const UniqueFd request = complete(*engine, long_prompt(), 1500, true);
+    const UniqueFd request = complete(*engine, long_prompt(), 300, true);
     EXPECT_THAT(read_all(request), HasSubstr("\"stop\":true"));
     engine->request_ended();
     EXPECT_EQ(engine->status().hangs, 0u);
