@@ -15,7 +15,7 @@ constexpr int does_not_fit = 3;
 constexpr std::chrono::seconds plan_limit{600};
 
 struct Options {
-    std::string model, device = "auto";
+    std::string model = "builtin", device = "auto";
     PlanRequest request;
     bool json = false;
 };
@@ -76,8 +76,7 @@ void add_plan(CLI::App& app, CommandRun* run) {
     auto options = std::make_shared<Options>();
     PlanRequest& request = options->request;
     CLI::App* command = app.add_subcommand("plan", "Show the memory that a model needs, and whether it fits.");
-    command->add_option("MODEL", options->model, "a name of 1bit models, REPO:QUANT or a file")
-        ->required()
+    command->add_option("MODEL", options->model, "a name of 1bit models, REPO:QUANT or a file; else the built-in model")
         ->type_name("");
     add_number(command, "-c,--ctx-size", "tokens in all slots; 0: the model's own", &request.context, 0,
                UINT32_MAX / 2);
@@ -92,7 +91,7 @@ void add_plan(CLI::App& app, CommandRun* run) {
     command->footer(
         "Exit code: 0 it fits, 3 it does not, 1 failure, 2 usage.\n"
         "Examples:\n"
-        "  1bit plan builtin\n"
+        "  1bit plan\n"
         "  1bit plan model.gguf --ctx-size 32768 --device vulkan\n"
         "  1bit plan model.gguf --cache-type-k q8_0 --cache-type-v q8_0 --json");
     command->callback([options, run] { *run = [options] { return run_plan(*options); }; });
