@@ -33,17 +33,19 @@ public:
     explicit LoadingLine(std::string model)
         : model_(std::move(model)), shown_(error_is_terminal() && log_level() >= LogLevel::info) {}
     ~LoadingLine() {
-        if (shown_ && drawn_) std::fputs("\r\x1b[K", stderr);
+        if (shown_ && drawn_ >= 0) std::fputs("\r\x1b[K", stderr);
     }
     void draw(double progress) {
-        if (!shown_) return;
-        drawn_ = true;
-        std::fprintf(stderr, "\rloading %s: %d %%\x1b[K", printable(model_).c_str(), int(progress * 100));
+        int percent = int(progress * 100);
+        if (!shown_ || percent == drawn_) return;
+        drawn_ = percent;
+        std::fprintf(stderr, "\rloading %s: %d %%\x1b[K", printable(model_).c_str(), percent);
     }
 
 private:
     std::string model_;
-    bool shown_, drawn_ = false;
+    bool shown_;
+    int drawn_ = -1;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ std::atomic<int> pipe_ends[2] = {-1, -1};
 
 extern "C" void on_interrupt(int signal) {
     int saved = errno;
-    if (signal == SIGTERM) ended = true;
+    if (signal != SIGINT) ended = true;
     interrupted = true;
     char byte = 0;
     [[maybe_unused]] ssize_t written = ::write(pipe_ends[1], &byte, 1);
@@ -34,11 +34,13 @@ Interrupt::Interrupt() {
     // no SA_RESTART: a read that waits for a person must return
     ::sigaction(SIGINT, &action, &old_int_);
     ::sigaction(SIGTERM, &action, &old_term_);
+    ::sigaction(SIGHUP, &action, &old_hup_);
 }
 
 Interrupt::~Interrupt() {
     ::sigaction(SIGINT, &old_int_, nullptr);
     ::sigaction(SIGTERM, &old_term_, nullptr);
+    ::sigaction(SIGHUP, &old_hup_, nullptr);
     for (auto& end : pipe_ends)
         if (int fd = end.exchange(-1); fd >= 0) ::close(fd);
 }

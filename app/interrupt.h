@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM as something that can be waited for, while an object of this class lives.
+// Ctrl-C, SIGTERM and a terminal that closes, as something that can be waited for, while an object of this class lives.
 #pragma once
 
 #include <signal.h>
@@ -17,14 +17,15 @@ public:
 
     bool pending() const;
     const std::atomic<bool>& flag() const;
-    bool terminated() const;  // SIGTERM rather than Ctrl-C
+    bool terminated() const;  // by SIGTERM or SIGHUP rather than Ctrl-C
     void clear();
     // Readable while an interrupt is pending.
     int fd() const;
 
 private:
-    struct sigaction old_int_ {
-    }, old_term_{};
+    struct sigaction old_int_;
+    struct sigaction old_term_;
+    struct sigaction old_hup_;
 };
 
 }  // namespace onebit
