@@ -65,6 +65,8 @@ void add_serve_flags(CLI::App* app, ServeFlags* flags) {
               });
     add_value(app, "--drain-timeout", "TIME", "Time that running requests get after SIGTERM (30s)",
               &flags->drain_timeout, parse_duration);
+    add_value(app, "--hang-timeout", "TIME", "Least time without progress before an engine is restarted (30s)",
+              &flags->hang_timeout, parse_duration);
 }
 
 Result<std::vector<std::string>> read_key_file(const std::filesystem::path& file) {
@@ -121,6 +123,7 @@ Result<ServeConfig> apply_flags(const ServeFlags& flags, ServeConfig config) {
     if (!flags.cors_origins.empty()) config.cors_origins = flags.cors_origins;
     if (flags.max_request_bytes) config.max_request_bytes = *flags.max_request_bytes;
     if (flags.drain_timeout) config.drain_timeout = *flags.drain_timeout;
+    if (flags.hang_timeout) config.hang_timeout = *flags.hang_timeout;
     if (!flags.model.empty()) config.model = flags.model;
     if (!flags.preload.empty()) config.preload = flags.preload;
     if (flags.max_models) config.max_models = *flags.max_models;

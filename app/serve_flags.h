@@ -23,7 +23,7 @@ struct ServeFlags {
     std::optional<uint32_t> context, parallel, max_models;
     std::optional<KeepAlive> keep_alive;
     std::optional<uint64_t> max_request_bytes;
-    std::optional<std::chrono::seconds> drain_timeout;
+    std::optional<std::chrono::seconds> drain_timeout, hang_timeout;
     std::string config_file;
     bool offline = false, no_memory_check = false;
     std::vector<std::string> engine_arguments;

@@ -91,10 +91,14 @@ EngineIo EngineExchange::send(const std::filesystem::path& socket, std::string_v
 
 EngineIo EngineExchange::fill(Wait wait) {
     begin_ = end_ = 0;
+    // a read that did not fill the buffer took all there was: the next event is waited for, not tried for
+    if (drained_)
+        if (EngineIo result = wait_for(POLLIN, wait); result != EngineIo::ok) return result;
     for (;;) {
         ssize_t got = ::recv(engine_.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
         if (got > 0) {
             end_ = static_cast<size_t>(got);
+            drained_ = end_ < buffer_.size();
             return EngineIo::ok;
         }
         if (got == 0) return EngineIo::engine_gone;

@@ -65,7 +65,7 @@ private:
     std::vector<char> buffer_ = std::vector<char>(16384);
     size_t begin_ = 0, end_ = 0;
     std::string head_text_;
-    bool chunked_ = false, until_close_ = false, finished_ = false;
+    bool chunked_ = false, until_close_ = false, finished_ = false, drained_ = true;
     uint64_t remaining_ = 0;
     Chunk chunk_ = Chunk::size;
     int chunk_digits_ = 0;

@@ -83,6 +83,9 @@ std::vector<EngineView> Fleet::engines() const {
         } else {
             view.status.state = place->phase == Phase::failed ? EngineState::failed : EngineState::starting;
         }
+        // ready is what requests find: the loader's thread may be about to learn it
+        if (place->phase == Phase::loading && view.status.state == EngineState::ready)
+            view.status.state = EngineState::starting;
         if (place->phase == Phase::leaving) view.status.state = EngineState::stopping;
         view.failed = place->phase == Phase::failed;
         if (view.failed) view.failure = place->failure;
