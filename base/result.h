@@ -20,9 +20,18 @@ public:
     explicit operator bool() const { return ok(); }
 
     // Only when ok(): asking a failed result for its value ends the process.
-    T& value() & { check(ok()); return *std::get_if<0>(&state_); }
-    const T& value() const& { check(ok()); return *std::get_if<0>(&state_); }
-    T&& value() && { check(ok()); return std::move(*std::get_if<0>(&state_)); }
+    T& value() & {
+        check(ok());
+        return *std::get_if<0>(&state_);
+    }
+    const T& value() const& {
+        check(ok());
+        return *std::get_if<0>(&state_);
+    }
+    T&& value() && {
+        check(ok());
+        return std::move(*std::get_if<0>(&state_));
+    }
     T& operator*() & { return value(); }
     const T& operator*() const& { return value(); }
     T&& operator*() && { return std::move(*this).value(); }
@@ -30,11 +39,19 @@ public:
     const T* operator->() const { return &value(); }
 
     // Only when !ok().
-    const Error& error() const& { check(!ok()); return *std::get_if<1>(&state_); }
-    Error&& error() && { check(!ok()); return std::move(*std::get_if<1>(&state_)); }
+    const Error& error() const& {
+        check(!ok());
+        return *std::get_if<1>(&state_);
+    }
+    Error&& error() && {
+        check(!ok());
+        return std::move(*std::get_if<1>(&state_));
+    }
 
 private:
-    static void check(bool right) { if (!right) std::abort(); }
+    static void check(bool right) {
+        if (!right) std::abort();
+    }
     std::variant<T, Error> state_;
 };
 
@@ -46,8 +63,14 @@ public:
 
     bool ok() const { return !error_.has_value(); }
     explicit operator bool() const { return ok(); }
-    const Error& error() const& { if (ok()) std::abort(); return *error_; }
-    Error&& error() && { if (ok()) std::abort(); return std::move(*error_); }
+    const Error& error() const& {
+        if (ok()) std::abort();
+        return *error_;
+    }
+    Error&& error() && {
+        if (ok()) std::abort();
+        return std::move(*error_);
+    }
 
 private:
     std::optional<Error> error_;
@@ -56,8 +79,7 @@ private:
 }  // namespace onebit
 
 // Returns the error of a Result from the enclosing function, which returns a Result itself.
-#define ONEBIT_RETURN_IF_ERROR(expression)                                    \
-    do {                                                                      \
-        if (auto onebit_result = (expression); !onebit_result.ok())           \
-            return std::move(onebit_result).error();                          \
+#define ONEBIT_RETURN_IF_ERROR(expression)                                                                   \
+    do {                                                                                                     \
+        if (auto onebit_result = (expression); !onebit_result.ok()) return std::move(onebit_result).error(); \
     } while (false)

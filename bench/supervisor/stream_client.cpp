@@ -50,8 +50,10 @@ Sample stream_once(int port, const std::string& body) {
     const auto begin = Clock::now();
     const int fd = connect_to(port);
     if (fd < 0) return sample;
-    const std::string request = "POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                                "Connection: close\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+    const std::string request =
+        "POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Connection: close\r\nContent-Length: " +
+        std::to_string(body.size()) + "\r\n\r\n" + body;
     if (write(fd, request.data(), request.size()) != static_cast<ssize_t>(request.size())) {
         close(fd);
         return sample;
@@ -96,16 +98,18 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: stream-client PORT CLIENTS REQUESTS_PER_CLIENT TOKENS\n");
         return 2;
     }
-    const int port = std::atoi(argv[1]), clients = std::atoi(argv[2]), rounds = std::atoi(argv[3]), tokens = std::atoi(argv[4]);
+    const int port = std::atoi(argv[1]), clients = std::atoi(argv[2]), rounds = std::atoi(argv[3]),
+              tokens = std::atoi(argv[4]);
     std::vector<Sample> samples;
     std::mutex mutex;
     const auto begin = Clock::now();
     std::vector<std::thread> threads;
     for (int client = 0; client < clients; client++) {
         threads.emplace_back([&, client] {
-            const std::string body = R"({"prompt":"Once upon a time there was a )" + std::to_string(client) +
-                                     R"(","temperature":0,"stream":true,"ignore_eos":true,"cache_prompt":false,"n_predict":)" +
-                                     std::to_string(tokens) + "}";
+            const std::string body =
+                R"({"prompt":"Once upon a time there was a )" + std::to_string(client) +
+                R"(","temperature":0,"stream":true,"ignore_eos":true,"cache_prompt":false,"n_predict":)" +
+                std::to_string(tokens) + "}";
             for (int round = 0; round < rounds; round++) {
                 const Sample sample = stream_once(port, body);
                 const std::lock_guard lock(mutex);
@@ -127,8 +131,9 @@ int main(int argc, char** argv) {
         events += sample.events;
         digest += sample.text_hash;  // order does not matter
     }
-    std::printf("{\"clients\":%d,\"requests\":%zu,\"errors\":%ld,\"events\":%ld,\"wall_s\":%.6f,\"events_per_s\":%.3f,"
-                "\"first_event_ms_median\":%.4f,\"text_digest\":\"%zx\"}\n",
-                clients, samples.size(), errors, events, wall, static_cast<double>(events) / wall, median(first), digest);
+    std::printf(
+        "{\"clients\":%d,\"requests\":%zu,\"errors\":%ld,\"events\":%ld,\"wall_s\":%.6f,\"events_per_s\":%.3f,"
+        "\"first_event_ms_median\":%.4f,\"text_digest\":\"%zx\"}\n",
+        clients, samples.size(), errors, events, wall, static_cast<double>(events) / wall, median(first), digest);
     return errors == 0 ? 0 : 1;
 }

@@ -14,20 +14,21 @@ enum class ModelOrigin { builtin, ours, hugging_face, lm_studio, ollama, path };
 const char* to_string(ModelOrigin origin);
 
 struct ModelEntry {
-    std::string id;                             // what a request names: "builtin", "org/repo:Q4_K_M", a file's stem
+    std::string id;  // what a request names: "builtin", "org/repo:Q4_K_M", a file's stem
     ModelOrigin origin = ModelOrigin::path;
-    std::vector<std::filesystem::path> files;   // all shards in order; llama.cpp is given the first
-    std::filesystem::path projector;            // mmproj file beside it, or empty
-    uint64_t bytes = 0;                         // of all files
+    std::vector<std::filesystem::path> files;  // all shards in order; llama.cpp is given the first
+    std::filesystem::path projector;           // mmproj file beside it, or empty
+    uint64_t bytes = 0;                        // of all files
     std::string architecture, quantization, name;
     uint64_t context_length = 0, parameters = 0;
-    std::string problem;                        // why it cannot be used (missing shard, damaged head); empty if it can
-    std::vector<std::string> aliases;           // other ids of the very same file: hard links, symbolic links, tags
+    std::string problem;               // why it cannot be used (missing shard, damaged head); empty if it can
+    std::vector<std::string> aliases;  // other ids of the very same file: hard links, symbolic links, tags
 };
 
 struct CatalogFolders {
     std::filesystem::path builtin, ours, hugging_face, lm_studio, ollama;  // an empty one is not searched
-    static CatalogFolders of_this_user();  // honours HF_HUB_CACHE, HF_HOME, OLLAMA_MODELS, LMSTUDIO_HOME and ONEBIT_MODELS
+    static CatalogFolders
+    of_this_user();  // honours HF_HUB_CACHE, HF_HOME, OLLAMA_MODELS, LMSTUDIO_HOME and ONEBIT_MODELS
 };
 
 // Everything found, sorted by id. Files that are no models are left out; damaged models are listed with their problem.

@@ -210,6 +210,7 @@ void EngineProcess::Impl::on_ready(Watched& w) {
     page.ready.store(1, std::memory_order_release);
     log_info("engine",
              options.label + ": ready after " + to_seconds(since(w.begun)) + ", pid " + std::to_string(w.child.pid));
+    take_sample(w);  // who sees it ready sees what it takes
     set_state(EngineState::ready);
 }
 

@@ -12,9 +12,10 @@ namespace onebit {
 
 struct ServerContext {
     ServeConfig config;
-    std::filesystem::path program;   // this binary, to start engines with
+    std::filesystem::path program;  // this binary, to start engines with
     CatalogFolders folders;
-    std::function<Result<ServeConfig>()> reload;  // reads the file again under the same flags; called on SIGHUP and POST /onebit/reload
+    std::function<Result<ServeConfig>()>
+        reload;  // reads the file again under the same flags; called on SIGHUP and POST /onebit/reload
 };
 
 // Serves until SIGTERM or SIGINT: the first drains (no new requests, running ones end, at most drain_timeout), a second
