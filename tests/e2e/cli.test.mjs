@@ -29,7 +29,7 @@ describe('help and usage', () => {
     });
 
     test('wrong usage is exit code 2 and one line that names it', async () => {
-        for (const args of [['no-such-command'], ['serve', '--no-such-flag'], ['serve', '--port', 'x'], ['serve', '--port', '70000'], ['plan'], ['run', '--no-such'], ['models', 'extra-word']]) {
+        for (const args of [['no-such-command'], ['serve', '--no-such-flag'], ['serve', '--port', 'x'], ['serve', '--port', '70000'], ['plan', '--no-such'], ['run', '--no-such'], ['models', 'extra-word']]) {
             const result = await onebit(args);
             assert.equal(result.code, 2, `${args.join(' ')}: ${result.code} ${result.stderr}`);
             assert.equal(result.stdout, '', args.join(' '));
