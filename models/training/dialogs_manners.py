@@ -3,7 +3,7 @@ import json
 import re
 
 from facts import COLORS, COUNTRIES, OPP
-from stories import NAMES
+from story_words import NAMES
 from dialogs_numbers import DAYS, MONTHS, arith
 from dialogs_facts import Cap, an, d_animal, d_capital, d_color, d_continent, d_opp, d_qa, d_qa_pick, q_cap
 from dialogs_words import d_hello

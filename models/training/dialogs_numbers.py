@@ -1,6 +1,6 @@
 """Dialogues about numbers, days and months."""
 
-from stories import NAMES
+from story_words import NAMES
 
 NUMW = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split()
 

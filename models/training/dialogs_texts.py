@@ -2,7 +2,7 @@
 import re
 
 import stories as S
-from stories import NAMES
+from story_words import ANAMES, ANIMALS, BOYS, GIRLS, NAMES, OBJ
 from gram import expand
 from dialogs_numbers import d_arith, d_compare, d_count, d_days, d_evenodd
 from dialogs_facts import (
@@ -27,13 +27,13 @@ from dialogs_words import FAV, WORDS, d_gram, d_hello, d_repeat, d_spell
 def d_story(R):
     r = R.random()
     if r < 0.45:
-        kind = R.choice(list(S.ANIMALS)) if R.random() < 0.6 else R.choice(["girl", "boy"])
+        kind = R.choice(list(ANIMALS)) if R.random() < 0.6 else R.choice(["girl", "boy"])
         withobj = R.random() < 0.5
-        ob = R.choice(S.OBJ) if withobj else None
+        ob = R.choice(OBJ) if withobj else None
         pn = R.choice(["lost", "newfriend", "saving", "birthday", "gift"]) if withobj else None
         nm = None
         if R.random() < 0.3:
-            nm = R.choice(S.ANAMES) if kind in S.ANIMALS else R.choice(S.GIRLS if kind == "girl" else S.BOYS)
+            nm = R.choice(ANAMES) if kind in ANIMALS else R.choice(GIRLS if kind == "girl" else BOYS)
         s = S.story(R, kind=kind, obj=ob, plotname=pn, name=nm)
         q = R.choice(
             [

@@ -3,7 +3,7 @@ import json
 import re
 
 from facts import CATS, COUNTRIES, IRR, PLUR, PLURAL, RHYME
-from stories import NAMES
+from story_words import NAMES
 from dialogs_numbers import DAYS, numw
 from dialogs_facts import Cap
 
