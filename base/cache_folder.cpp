@@ -23,7 +23,7 @@ std::string variable(const char* name) {
 std::string home() {
     if (std::string value = variable("HOME"); !value.empty()) return value;
     // services often run without HOME
-    std::vector<char> buffer(16 * 1024);
+    std::vector<char> buffer(16384);
     passwd entry{}, *found = nullptr;
     if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found && found->pw_dir) {
         return found->pw_dir;

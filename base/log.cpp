@@ -25,7 +25,7 @@ std::mutex& write_mutex() {
     return *mutex;
 }
 
-constexpr size_t max_text = 16 * 1024;
+constexpr size_t max_text = 16 << 10;
 
 const char* name(LogLevel level) {
     switch (level) {

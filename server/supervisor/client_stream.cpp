@@ -13,7 +13,7 @@ namespace onebit {
 namespace {
 
 constexpr size_t kBuffer = 16384;
-constexpr uint64_t kBytesPerSecond = 64 * 1024;
+constexpr uint64_t kBytesPerSecond = 64 << 10;
 
 void address_of(const sockaddr_storage& storage, std::string& ip, int& port) {
     char text[INET6_ADDRSTRLEN] = {};

@@ -14,7 +14,7 @@
 namespace onebit {
 namespace {
 
-constexpr size_t kMaxHead = 256 * 1024;
+constexpr size_t kMaxHead = 256 << 10;
 constexpr size_t kMaxDocument = 16u << 20;
 using Clock = std::chrono::steady_clock;
 
