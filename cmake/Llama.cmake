@@ -15,6 +15,7 @@ set(LLAMA_BUILD_UI OFF)
 set(GGML_CCACHE OFF)
 set(GGML_VULKAN ${ONEBIT_VULKAN})
 set(GGML_CUDA ${ONEBIT_CUDA})
+set(GGML_BACKEND_DL ${ONEBIT_DYNAMIC_BACKENDS})
 if(ONEBIT_SANITIZE)
     # OpenMP's runtime is not instrumented and its barriers look like races
     set(GGML_OPENMP OFF)
@@ -54,8 +55,13 @@ add_executable(test-backend-ops EXCLUDE_FROM_ALL ${ONEBIT_LLAMA_DIR}/tests/test-
 target_link_libraries(test-backend-ops PRIVATE llama llama-common ggml)
 target_include_directories(test-backend-ops PRIVATE ${ONEBIT_LLAMA_DIR}/ggml/src)
 
+# random models of every architecture, compared between devices
+add_executable(test-llama-archs EXCLUDE_FROM_ALL ${ONEBIT_LLAMA_DIR}/tests/test-llama-archs.cpp)
+target_link_libraries(test-llama-archs PRIVATE llama llama-common ggml)
+target_include_directories(test-llama-archs PRIVATE ${ONEBIT_LLAMA_DIR}/ggml/src ${ONEBIT_LLAMA_DIR}/src)
+
 add_custom_target(llama-programs ALL
-    DEPENDS llama-server llama-bench llama-perplexity llama-quantize test-backend-ops)
+    DEPENDS llama-server llama-bench llama-perplexity llama-quantize test-backend-ops test-llama-archs)
 if(ONEBIT_SANITIZE)
     set_target_properties(llama-programs PROPERTIES EXCLUDE_FROM_ALL ON)
 endif()

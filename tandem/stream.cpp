@@ -1,0 +1,447 @@
+#include "tandem/stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "base/log.h"
+
+namespace onebit::tandem {
+namespace {
+
+constexpr uint64_t failures_until_dropped = 3;
+constexpr size_t max_plans = 64;
+
+using Clock = std::chrono::steady_clock;
+
+uint64_t microseconds_since(Clock::time_point start) {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
+}
+
+ggml_tensor bytes_of(ggml_backend_buffer_t buffer, char* data, size_t bytes) {
+    ggml_tensor tensor = {};
+    tensor.type = GGML_TYPE_I8;
+    tensor.buffer = buffer;
+    tensor.data = data;
+    tensor.ne[0] = static_cast<int64_t>(bytes);
+    tensor.ne[1] = tensor.ne[2] = tensor.ne[3] = 1;
+    tensor.nb[0] = 1;
+    tensor.nb[1] = tensor.nb[2] = tensor.nb[3] = bytes;
+    return tensor;
+}
+
+// Without branches in the loop, so that it runs at the speed of the memory.
+bool has_nan(const void* data, size_t bytes) {
+    const auto* values = static_cast<const uint32_t*>(data);
+    uint32_t found = 0;
+    for (size_t i = 0; i < bytes / sizeof(uint32_t); ++i) found |= (values[i] & 0x7fffffffu) > 0x7f800000u ? 1u : 0u;
+    return found != 0;
+}
+
+}  // namespace
+
+std::unique_ptr<Stream> Stream::open(Tandem& tandem, const char* parameters) {
+    std::unique_ptr<Stream> stream(new Stream(tandem));
+    for (size_t i = 0; i < tandem.members(); ++i) {
+        stream->backends_.emplace_back(ggml_backend_dev_init(tandem.device(i), i == 0 ? parameters : nullptr));
+        if (stream->backends_.back() == nullptr) {
+            log_error("tandem", tandem.name() + ": " + tandem.member_name(i) + " cannot open a backend");
+            return nullptr;
+        }
+    }
+    stream->busy_.assign(tandem.members(), false);
+    stream->failures_in_row_.assign(tandem.members(), 0);
+    tandem.attach(stream.get());
+    return stream;
+}
+
+Stream::~Stream() {
+    if (backends_.size() != tandem_.members() || backends_.back() == nullptr) return;
+    for (size_t i = 0; i < backends_.size(); ++i) wait(i);
+    tandem_.detach(this);
+    if (barrier_ != nullptr) ggml_backend_buffer_free(barrier_);
+}
+
+Plan& Stream::plan_for(ggml_cgraph* graph) {
+    size_t dropped = 0;
+    for (const auto& member : tandem_.counters().members) dropped += member.dropped.load(std::memory_order_relaxed);
+    const ggml_tensor* first = graph->nodes[0];
+    const ggml_tensor* last = graph->nodes[graph->n_nodes - 1];
+    if (graph->uid == 0) return uncached_plan_ = tandem_.plan(graph);
+    for (auto entry = plans_.begin(); entry != plans_.end(); ++entry)
+        if (entry->uid == graph->uid && entry->nodes == graph->n_nodes && entry->first == first &&
+            entry->last == last && entry->dropped == dropped) {
+            plans_.splice(plans_.begin(), plans_, entry);
+            return plans_.front().plan;
+        }
+    if (plans_.size() >= max_plans) plans_.pop_back();
+    plans_.push_front({graph->uid, graph->n_nodes, first, last, dropped, tandem_.plan(graph)});
+    return plans_.front().plan;
+}
+
+bool Stream::is_cpu(size_t member) const {
+    return ggml_backend_dev_type(tandem_.device(member)) == GGML_BACKEND_DEVICE_TYPE_CPU;
+}
+
+void Stream::wait(size_t member) {
+    if (!busy_[member]) return;
+    ggml_backend_synchronize(backends_[member].get());
+    busy_[member] = false;
+}
+
+// Hands over to the member: the one before it has finished, and what it wrote is visible.
+void Stream::enter(size_t member) {
+    if (last_ != member) {
+        const auto start = Clock::now();
+        wait(last_);
+        if (last_ == 0 && is_cpu(member) && barrier_ != nullptr) {
+            // a read makes ggml-vulkan issue the barrier after which the CPU may look at the memory
+            char word[4];
+            ggml_tensor tensor =
+                bytes_of(barrier_, static_cast<char*>(ggml_backend_buffer_get_base(barrier_)), sizeof word);
+            ggml_backend_tensor_get(&tensor, word, 0, sizeof word);
+        }
+        last_ = member;
+        ++tandem_.counters().handoffs;
+        tandem_.counters().handoff_us += microseconds_since(start);
+    }
+    tandem_.last_member() = member;
+}
+
+bool Stream::keep(SharedBuffer& shared, size_t offset, const void* data, size_t size) {
+    if (consumed_) {
+        if (std::find(busy_.begin(), busy_.end(), true) != busy_.end()) {
+            refused_ = true;
+            return false;
+        }
+        writes_.clear();
+        staging_.reset();
+        delivered_ = 0;
+        consumed_ = false;
+    }
+    char* memory = staging_.take(size);
+    if (memory == nullptr) {
+        refused_ = true;
+        return false;
+    }
+    std::memcpy(memory, data, size);
+    writes_.push_back({&shared, offset, size, memory});
+    return true;
+}
+
+// again: the whole set, as it was for the first run, for a repeat.
+void Stream::deliver(size_t member, bool again) {
+    const std::lock_guard lock(tandem_.mutex());
+    bool queued = false;
+    for (size_t i = again ? 0 : delivered_; i < writes_.size(); ++i) {
+        const Write& write = writes_[i];
+        if (write.shared->host != nullptr) {
+            if (again) std::memcpy(write.shared->host + write.offset, write.data, write.bytes);
+            continue;
+        }
+        ggml_tensor tensor = member == 0
+                                 ? bytes_of(write.shared->buffer, write.shared->owner_base + write.offset, write.bytes)
+                                 : bytes_of(write.shared->regions[member - 1]->buffer(),
+                                            write.shared->regions[member - 1]->base() + write.offset, write.bytes);
+        ggml_backend_tensor_set_async(backends_[member].get(), &tensor, write.data, 0, write.bytes);
+        queued = true;
+    }
+    delivered_ = writes_.size();
+    if (!queued) return;
+    busy_[member] = true;
+    if (member != 0) return;
+    // ggml-vulkan puts its barrier before a copy, not behind it: one more copy makes those above visible to the graph
+    if (barrier_ == nullptr)
+        barrier_ = ggml_backend_buft_alloc_buffer(ggml_backend_dev_buffer_type(tandem_.device(0)), 256);
+    if (barrier_ == nullptr || writes_.empty()) return;
+    ggml_tensor tensor = bytes_of(barrier_, static_cast<char*>(ggml_backend_buffer_get_base(barrier_)), 4);
+    ggml_backend_tensor_set_async(backends_[0].get(), &tensor, writes_.back().data, 0, 4);
+}
+
+void Stream::deliver_now() {
+    for (; delivered_ < writes_.size(); ++delivered_) {
+        const Write& write = writes_[delivered_];
+        if (write.shared->host != nullptr) continue;
+        const size_t member = tandem_.last_member();
+        if (member > 0 && write.shared->regions[member - 1]->write(write.offset, write.data, write.bytes)) continue;
+        ggml_tensor tensor = bytes_of(write.shared->buffer, write.shared->owner_base + write.offset, write.bytes);
+        write.shared->original.set_tensor(write.shared->buffer, &tensor, write.data, 0, write.bytes);
+    }
+}
+
+void Stream::forget(const SharedBuffer& shared) {
+    size_t kept = 0;
+    for (size_t i = 0; i < writes_.size(); ++i) {
+        if (writes_[i].shared == &shared) {
+            if (i < delivered_) --delivered_;
+            continue;
+        }
+        writes_[kept++] = writes_[i];
+    }
+    writes_.resize(kept);
+}
+
+ggml_status Stream::run(size_t member, ggml_cgraph* graph, uint64_t uid) {
+    ggml_status status = GGML_STATUS_FAILED;
+    try {
+        if (member == 0) {
+            busy_[0] = true;
+            status = ggml_backend_graph_compute_async(backends_[0].get(), graph);
+        } else {
+            std::string why;
+            Shadow* shadow = shadows_.get(graph, uid, member - 1, is_cpu(member), why);
+            tandem_.counters().shadow_builds = shadows_.builds();
+            tandem_.counters().shadow_hits = shadows_.hits();
+            if (shadow == nullptr) {
+                log_verbose("tandem",
+                            tandem_.name() + ": " + tandem_.member_name(member) + " cannot run a graph: " + why);
+                return GGML_STATUS_FAILED;
+            }
+            busy_[member] = true;
+            status = ggml_backend_graph_compute_async(backends_[member].get(), shadow->graph());
+        }
+    } catch (const std::exception& exception) {
+        // the driver has lost the device: its memory is gone, and the supervisor starts a new engine
+        log_error("tandem", tandem_.name() + ": " + tandem_.member_name(member) + " is lost: " + exception.what());
+        std::abort();
+    }
+    if (tandem_.fault(Fault::Kind::compute, member)) {
+        wait(member);
+        return GGML_STATUS_FAILED;
+    }
+    return status;
+}
+
+void Stream::failed(size_t member) {
+    ++tandem_.counters().members[member].failures;
+    if (++failures_in_row_[member] >= failures_until_dropped && tandem_.members() > 1) tandem_.drop(member);
+}
+
+void Stream::count(const Plan& plan, size_t member) {
+    MemberCounters& counters = tandem_.counters().members[member];
+    ++counters.graphs;
+    (plan.phase == Phase::prefill ? counters.prefill_tokens : counters.decode_tokens) +=
+        static_cast<uint64_t>(plan.tokens);
+}
+
+ggml_status Stream::compute(ggml_cgraph* graph) {
+    if (graph->n_nodes == 0) return GGML_STATUS_SUCCESS;
+    tandem_.set_thread_stream(this);
+    if (poisoned_) {
+        poisoned_ = false;
+        log_error("tandem", tandem_.name() + ": the result before was not a number and could not be computed again");
+        return GGML_STATUS_FAILED;
+    }
+    tandem_.flush(this);
+    const Plan plan = plan_for(graph);
+    if (!plan.fallback.empty() && tandem_.counters().add_fallback(plan.fallback))
+        log_info("tandem",
+                 tandem_.name() + ": " + plan.fallback + " does not run on the member of its phase, " +
+                     (plan.pieces.empty() ? "and on no other"
+                                          : std::string("but on ") + tandem_.member_name(plan.pieces.front().member)));
+    reads_.clear();
+    last_graph_ = nullptr;
+    if (plan.pieces.empty()) return GGML_STATUS_FAILED;
+
+    {
+        const std::lock_guard lock(tandem_.mutex());
+        if (consumed_) writes_.clear(), delivered_ = 0;  // they belong to the graph before
+    }
+    size_t most = 0, member = plan.pieces.front().member;
+    ggml_status status = GGML_STATUS_SUCCESS;
+    const bool whole = plan.pieces.size() == 1;
+    for (const Piece& piece : plan.pieces) {
+        const bool first = &piece == &plan.pieces.front();
+        enter(piece.member);
+        if (first) deliver(piece.member, false);
+        if (whole) {
+            status = run(piece.member, graph, graph->uid);
+        } else {
+            ggml_cgraph part = ggml_graph_view(graph, piece.first, piece.last);
+            // a key of its own, outside the range of the scheduler's
+            const uint64_t uid =
+                graph->uid == 0 ? 0 : (graph->uid * 4096 + static_cast<uint64_t>(piece.first)) | (uint64_t{1} << 63);
+            status = run(piece.member, &part, uid);
+        }
+        if (static_cast<size_t>(piece.last - piece.first) > most) {
+            most = static_cast<size_t>(piece.last - piece.first);
+            member = piece.member;
+        }
+        if (status != GGML_STATUS_SUCCESS) {
+            failed(piece.member);
+            status = repeat(graph, plan, piece.member);
+            member = last_;
+            break;
+        }
+        failures_in_row_[piece.member] = 0;
+    }
+    consumed_ = true;
+    last_refused_ = refused_;
+    refused_ = false;
+    if (status != GGML_STATUS_SUCCESS) return status;
+    count(plan, member);
+    last_graph_ = graph;
+    last_graph_member_ = member;
+    last_graph_whole_ = whole;
+    return status;
+}
+
+bool Stream::repeatable(ggml_cgraph* graph, std::string& why) {
+    if (!tandem_.settings().repeat) return why = "repeating is switched off", false;
+    if (tandem_.members() < 2) return why = "there is no other member", false;
+    const Shadow* shadow = shadows_.get(graph, graph->uid, 0, is_cpu(1), why);
+    if (shadow == nullptr) return false;
+    if (shadow->updates_state()) return why = "the graph updates state in place", false;
+    if (consumed_ ? last_refused_ : refused_) return why = "an input was too large to keep", false;
+    for (const Span& span : shadow->overwritten()) {
+        const bool kept = std::any_of(writes_.begin(), writes_.end(), [&](const Write& write) {
+            return write.shared == span.shared && write.offset <= span.offset &&
+                   span.offset + span.bytes <= write.offset + write.bytes;
+        });
+        if (!kept) return why = "the graph overwrites an input that was not kept", false;
+    }
+    return true;
+}
+
+ggml_status Stream::repeat(ggml_cgraph* graph, const Plan& plan, size_t failed_member) {
+    const std::string what = tandem_.name() + ": a graph of " + std::to_string(plan.tokens) + " tokens failed on " +
+                             tandem_.member_name(failed_member);
+    std::string why;
+    if (!repeatable(graph, why)) {
+        log_error("tandem", what + " and cannot be repeated: " + why);
+        return GGML_STATUS_FAILED;
+    }
+    for (size_t member = 0; member < tandem_.members(); ++member) {
+        if (member == failed_member) continue;
+        bool can = true;
+        for (int i = 0; i < graph->n_nodes && can; ++i)
+            can = ggml_op_is_empty(graph->nodes[i]->op) || tandem_.supports(member, graph->nodes[i]);
+        if (!can) continue;
+        for (size_t i = 0; i < tandem_.members(); ++i) wait(i);
+        enter(member);
+        deliver(member, true);
+        ++tandem_.counters().repeats;
+        if (run(member, graph, graph->uid) != GGML_STATUS_SUCCESS) {
+            failed(member);
+            continue;
+        }
+        log_warning("tandem", what + "; repeated on " + tandem_.member_name(member));
+        return GGML_STATUS_SUCCESS;
+    }
+    log_error("tandem", what + " and on every other member");
+    return GGML_STATUS_FAILED;
+}
+
+void Stream::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* parameters) {
+    last_graph_ = nullptr;
+    if (graph->n_nodes == 0) return;
+    const Plan plan = tandem_.plan(graph);
+    const bool by_owner = plan.pieces.size() == 1 && plan.pieces.front().member == 0;
+    std::vector<ggml_tensor*> nodes;
+    for (size_t i = 0; i < tandem_.members(); ++i) {
+        ggml_backend_t backend = backends_[i].get();
+        if (backend->iface.graph_optimize == nullptr) continue;
+        if (i == 0 && by_owner) {
+            backend->iface.graph_optimize(backend, graph, parameters);
+            continue;
+        }
+        // any member may have to run the graph: its wishes for the allocation count, its order of the nodes does not
+        nodes.assign(graph->nodes, graph->nodes + graph->n_nodes);
+        ggml_cgraph ordered = *graph;
+        ordered.nodes = nodes.data();
+        backend->iface.graph_optimize(backend, &ordered, parameters);
+    }
+}
+
+void Stream::set(ggml_tensor* tensor, const void* data, size_t offset, size_t size) {
+    tandem_.set_thread_stream(this);
+    tandem_.flush(this);
+    SharedBuffer* shared =
+        SharedBuffers::instance().find(tensor->view_src != nullptr ? tensor->view_src->buffer : tensor->buffer);
+    const size_t member = shared == nullptr || shared->host != nullptr ? 0 : last_;
+    if (member == 0) wait(last_);
+    deliver(member, false);
+    busy_[member] = true;
+    if (shared != nullptr && shared->buffer->usage == GGML_BACKEND_BUFFER_USAGE_COMPUTE) refused_ = true;
+    if (member == 0) {
+        ggml_backend_tensor_set_async(backends_[0].get(), tensor, data, offset, size);
+        return;
+    }
+    Region& region = *shared->regions[member - 1];
+    ggml_tensor bytes = bytes_of(region.buffer(), region.base() + shared->offset_of(tensor) + offset, size);
+    ggml_backend_tensor_set_async(backends_[member].get(), &bytes, data, 0, size);
+}
+
+void Stream::read_on(size_t member, const ggml_tensor* tensor, void* data, size_t offset, size_t size) {
+    SharedBuffer* shared =
+        SharedBuffers::instance().find(tensor->view_src != nullptr ? tensor->view_src->buffer : tensor->buffer);
+    busy_[member] = true;
+    if (member == 0 || shared == nullptr) {
+        ggml_backend_tensor_get_async(backends_[0].get(), tensor, data, offset, size);
+        busy_[0] = true;
+        return;
+    }
+    Region& region = *shared->regions[member - 1];
+    ggml_tensor bytes = bytes_of(region.buffer(), region.base() + shared->offset_of(tensor) + offset, size);
+    ggml_backend_tensor_get_async(backends_[member].get(), &bytes, data, 0, size);
+}
+
+void Stream::get(const ggml_tensor* tensor, void* data, size_t offset, size_t size) {
+    tandem_.set_thread_stream(this);
+    tandem_.flush(this);
+    deliver(last_, false);
+    read_on(last_, tensor, data, offset, size);
+    if (tensor->type == GGML_TYPE_F32 && size > 0) reads_.push_back({*tensor, data, offset, size});
+}
+
+void Stream::prepare_copy() {
+    tandem_.flush();
+    wait(last_);
+    enter(0);
+    busy_[0] = true;
+    refused_ = true;
+}
+
+void Stream::synchronize() {
+    tandem_.set_thread_stream(this);
+    for (size_t i = 0; i < backends_.size(); ++i) wait(i);
+    if (!reads_.empty()) check_results();
+}
+
+// A result that is not a number is a failure of the member, unless another member computes the same.
+void Stream::check_results() {
+    const std::vector<Read> reads = std::move(reads_);
+    reads_.clear();
+    if (last_graph_ != nullptr && tandem_.fault(Fault::Kind::nan, last_graph_member_)) {
+        const float nan = std::numeric_limits<float>::quiet_NaN();
+        std::memcpy(reads.front().data, &nan, std::min(sizeof nan, reads.front().size));
+    }
+    const auto wrong = [](const Read& read) { return has_nan(read.data, read.size); };
+    if (std::none_of(reads.begin(), reads.end(), wrong)) return;
+
+    const size_t member = last_graph_member_;
+    const std::string what =
+        tandem_.name() + ": " + tandem_.member_name(member) + " gave a result that is not a number";
+    if (last_graph_ == nullptr || !last_graph_whole_ || tandem_.members() < 2) {
+        log_error("tandem", what);
+        poisoned_ = tandem_.members() > 1;
+        return;
+    }
+    const Plan plan = plan_for(last_graph_);
+    if (repeat(last_graph_, plan, member) != GGML_STATUS_SUCCESS) {
+        failed(member);
+        poisoned_ = true;
+        return;
+    }
+    for (const Read& read : reads) read_on(last_, &read.tensor, read.data, read.offset, read.size);
+    for (size_t i = 0; i < backends_.size(); ++i) wait(i);
+    if (std::any_of(reads.begin(), reads.end(), wrong))
+        log_warning("tandem", what + ", and so did " + tandem_.member_name(last_));
+    else
+        failed(member);
+}
+
+}  // namespace onebit::tandem
