@@ -35,8 +35,20 @@ void stream_free(ggml_backend_t backend) {
 
 bool is_stream(ggml_backend_t backend) { return backend->iface.get_name == &stream_name; }
 
-// Called on the destination; both sides are replaced by their owners, which alone know the buffers.
+// What the CPU computed for a graph here, such as the rows of an embedding, is an input like any other: it goes through
+// the member that runs the graph, and is kept for a repeat.
+bool copy_from_host(ggml_backend_t from, ggml_backend_t to, const ggml_tensor* source, ggml_tensor* target) {
+    if (!is_stream(to) || is_stream(from) || !ggml_backend_buffer_is_host(source->buffer)) return false;
+    if (SharedBuffers::instance().find(target->buffer) == nullptr) return false;
+    ggml_backend_synchronize(from);
+    of(to).synchronize();
+    ggml_backend_tensor_set(target, source->data, 0, ggml_nbytes(source));
+    return true;
+}
+
+// Called on the destination; otherwise both sides are replaced by their owners, which alone know the buffers.
 bool stream_copy(ggml_backend_t from, ggml_backend_t to, const ggml_tensor* source, ggml_tensor* target) {
+    if (copy_from_host(from, to, source, target)) return true;
     for (ggml_backend_t backend : {from, to})
         if (is_stream(backend)) of(backend).prepare_copy();
     if (is_stream(from)) from = of(from).backend(0);

@@ -137,12 +137,13 @@ double mean_divergence(const ModelRun& reference, const ModelRun& other) {
     return total / static_cast<double>(reference.logits.size());
 }
 
-bool same_top(const ModelRun& reference, const ModelRun& other) {
-    const auto top = [](const std::vector<float>& row) {
-        return std::max_element(row.begin(), row.end()) - row.begin();
-    };
-    for (size_t r = 0; r < reference.logits.size(); ++r)
-        if (top(reference.logits[r]) != top(other.logits.at(r))) return false;
+bool same_top(const ModelRun& reference, const ModelRun& other, float tie) {
+    for (size_t r = 0; r < reference.logits.size(); ++r) {
+        const auto& row = reference.logits[r];
+        const auto& seen = other.logits.at(r);
+        const auto top = std::max_element(seen.begin(), seen.end()) - seen.begin();
+        if (*std::max_element(row.begin(), row.end()) - row[static_cast<size_t>(top)] > tie) return false;
+    }
     return true;
 }
 

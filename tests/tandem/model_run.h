@@ -33,7 +33,7 @@ ModelRun run_model(const std::string& choice, const RunOptions& options = {});
 // Kullback-Leibler divergence of the rows, mean over them, in nats.
 double mean_divergence(const ModelRun& reference, const ModelRun& other);
 
-// Whether every row has its highest value at the same place.
-bool same_top(const ModelRun& reference, const ModelRun& other);
+// Whether every row has its highest value at the same place, or at one that the reference puts within `tie` of it.
+bool same_top(const ModelRun& reference, const ModelRun& other, float tie);
 
 }  // namespace onebit::tandem

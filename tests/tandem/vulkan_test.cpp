@@ -215,7 +215,7 @@ TEST_F(TandemOnVulkan, EachMemberAloneAndSplit) {
     for (const char* choice : {"owner=Vulkan0,prefill=CPU,min=16", "owner=Vulkan0,decode=CPU,min=16"}) {
         const ModelRun split = run_model(choice, options);
         ASSERT_FALSE(split.failed);
-        EXPECT_TRUE(same_top(cpu, split)) << choice;
+        EXPECT_TRUE(same_top(cpu, split, 0.3f)) << choice;  // the members differ by up to 0.25 themselves
         EXPECT_LE(mean_divergence(vulkan, split), std::max(0.0006, 1.2 * apart)) << choice;
     }
     for (const Counts& counts : tandem_counts()) EXPECT_EQ(counts.shared_bytes, 0u);
@@ -229,7 +229,7 @@ TEST_F(TandemOnVulkan, AFailedGraphIsRepeatedOnTheOtherMember) {
               vulkan.logits);
     const ModelRun one = run_model("owner=Vulkan0,prefill=CPU,decode=CPU,fault=compute/CPU/2", options);
     ASSERT_FALSE(one.failed);
-    EXPECT_TRUE(same_top(cpu, one));
+    EXPECT_TRUE(same_top(cpu, one, 0.3f));
 }
 
 }  // namespace
