@@ -1,0 +1,74 @@
+# hrx_kernels(NAME SOURCE TARGETS targets...): compiles one freestanding C++ file (hrx/kernels/device.h) for each target:
+# gfxNNNN gives NAME.gfxNNNN.hsaco, sm_NN gives NAME.sm_NN.ptx, in ${CMAKE_BINARY_DIR}/hrx-kernels, and the build target
+# NAME. hrx_NAME_IMAGES becomes the list of files. Without clang 19 the images are taken from ONEBIT_HRX_PREBUILT_KERNELS
+# (a folder of such files, made by another build); without both the list is empty.
+set(ONEBIT_HRX_PREBUILT_KERNELS "" CACHE PATH "folder of kernel images made by another build, used where clang 19 is missing")
+get_filename_component(onebit_hrx_root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
+set(ONEBIT_HRX_ROOT ${onebit_hrx_root} CACHE INTERNAL "the repository")
+find_program(ONEBIT_HRX_CLANG clang-19 HINTS /usr/lib/llvm-19/bin)
+find_program(ONEBIT_HRX_LLD ld.lld HINTS /usr/lib/llvm-19/bin NO_DEFAULT_PATH)
+set(onebit_hrx_kernel_flags_list -x c++ -std=c++20 -O2 -ffreestanding -nostdinc -nogpulib -fno-exceptions -fno-rtti
+    -fno-threadsafe-statics -fconvergent-functions -ffp-contract=fast -Wall -Wextra -Werror)
+set(onebit_hrx_kernel_flags ${onebit_hrx_kernel_flags_list} CACHE INTERNAL "flags of all kernels")
+
+function(hrx_kernels name source)
+    cmake_parse_arguments(K "" "" "TARGETS" ${ARGN})
+    get_filename_component(source ${source} ABSOLUTE)
+    set(folder ${CMAKE_BINARY_DIR}/hrx-kernels)
+    set(images "")
+    foreach(target ${K_TARGETS})
+        if(target MATCHES "^gfx")
+            set(image ${name}.${target}.hsaco)
+            set(flags --target=amdgcn-amd-amdhsa -mcpu=${target})
+        else()
+            set(image ${name}.${target}.ptx)
+            set(flags --target=nvptx64-nvidia-cuda -march=${target} -S)
+        endif()
+        if(ONEBIT_HRX_CLANG AND ONEBIT_HRX_LLD)
+            add_custom_command(OUTPUT ${folder}/${image}
+                COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
+                COMMAND ${ONEBIT_HRX_CLANG} ${flags} ${onebit_hrx_kernel_flags} -I${ONEBIT_HRX_ROOT} ${source}
+                    -MD -MF ${folder}/${image}.d -MT ${folder}/${image} -o ${folder}/${image}
+                DEPENDS ${source} DEPFILE ${folder}/${image}.d COMMENT "Kernel image ${image}" VERBATIM)
+        elseif(EXISTS ${ONEBIT_HRX_PREBUILT_KERNELS}/${image})
+            add_custom_command(OUTPUT ${folder}/${image}
+                COMMAND ${CMAKE_COMMAND} -E copy ${ONEBIT_HRX_PREBUILT_KERNELS}/${image} ${folder}/${image}
+                DEPENDS ${ONEBIT_HRX_PREBUILT_KERNELS}/${image} COMMENT "Kernel image ${image} of another build" VERBATIM)
+        else()
+            message(STATUS "No kernel image ${image}: neither clang 19 nor ${ONEBIT_HRX_PREBUILT_KERNELS}/${image}")
+            continue()
+        endif()
+        list(APPEND images ${folder}/${image})
+    endforeach()
+    add_custom_target(${name} DEPENDS ${images})
+    set(hrx_${name}_IMAGES ${images} PARENT_SCOPE)
+endfunction()
+
+# hrx_embed_images(OUTPUT images...): writes a C++ file that defines builtin_image_table of builtin_images.h.
+function(hrx_embed_images output)
+    set(blocks "")
+    set(entries "")
+    set(index 0)
+    foreach(image ${ARGN})
+        get_filename_component(file ${image} NAME)
+        string(REGEX MATCH "\\.(gfx[0-9a-f]+|sm_[0-9a-z]+)\\." matched ${file})
+        set(target ${CMAKE_MATCH_1})
+        string(APPEND blocks "asm(\".pushsection .rodata\\n.balign 64\\nhrx_image_${index}:\\n"
+            ".incbin \\\"${image}\\\"\\nhrx_image_${index}_end:\\n.byte 0\\n.popsection\\n\");\n"
+            "extern \"C\" __attribute__((visibility(\"hidden\"))) const std::byte hrx_image_${index}[], hrx_image_${index}_end[];\n")
+        string(APPEND entries "    {\"${target}\", hrx_image_${index}, hrx_image_${index}_end},\n")
+        math(EXPR index "${index} + 1")
+    endforeach()
+    file(CONFIGURE OUTPUT ${output} CONTENT
+"// Written by hrx_embed_images of cmake/HrxKernels.cmake.
+#include \"hrx/runtime/builtin_images.h\"
+
+${blocks}
+namespace onebit::hrx::runtime {
+const BuiltinImage builtin_image_table[] = {
+${entries}    {nullptr, nullptr, nullptr},
+};
+}  // namespace onebit::hrx::runtime
+")
+    set_source_files_properties(${output} PROPERTIES OBJECT_DEPENDS "${ARGN}")
+endfunction()
