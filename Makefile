@@ -1,6 +1,6 @@
 # make serve, make test: everything else is in scripts/, each of which can be run by itself.
 .DEFAULT_GOAL := serve
-.PHONY: serve build setup test test-all bench format lint install clean help
+.PHONY: serve build setup test test-all bench format lint install uninstall clean help
 
 DESTDIR ?=
 prefix ?= /usr/local
@@ -34,8 +34,11 @@ format:
 lint:
 	@scripts/lint --tidy
 
-install: build
-	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(prefix)"
+install:
+	@DESTDIR="$(DESTDIR)" scripts/install --prefix "$(prefix)"
+
+uninstall:
+	@DESTDIR="$(DESTDIR)" scripts/install --uninstall
 
 clean:
 	@rm -rf build build-address build-thread
@@ -49,5 +52,5 @@ help:
 	@echo "make test-all                      every test; the log is build/test-all.log"
 	@echo "make bench [MODEL=...]             prefill and decode on each device"
 	@echo "make format | lint                 lay out our files | check them"
-	@echo "make install [prefix=/usr/local]   install the program"
+	@echo "make install [prefix=/usr/local] [DESTDIR=]   install the program; make uninstall removes it"
 	@echo "make clean                         remove the build folders"

@@ -18,6 +18,7 @@ function(onebit_test name)
     endif()
     add_executable(${name} ${T_SOURCES})
     onebit_own(${name})
+    onebit_seldom_hot(${name})
     target_link_libraries(${name} PRIVATE ${T_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}."
         PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"

@@ -42,12 +42,22 @@ struct BenchCheck {
     std::vector<std::string> faults;  // empty: right
 };
 
+// What clients of `1bit serve` got; a round is one request of each client, all begun at once.
+struct ServedCell {
+    std::string device;
+    uint32_t clients = 0, prompt = 0, generate = 0;
+    std::vector<double> tokens_per_second;         // one a round: generated tokens of all over the round's time
+    std::vector<double> stream_tokens_per_second;  // one a request, after its first token
+    std::vector<double> first_token_ms;            // one a request
+};
+
 struct BenchReport {
     std::string model;
     std::vector<std::pair<std::string, std::string>> conditions;  // what the figures depend on, in order of printing
     std::vector<std::string> devices;
     std::vector<BenchCell> cells;
     std::vector<BenchCheck> checks;  // none when nothing was compared
+    std::vector<ServedCell> served;  // none when nothing was measured through the port
     uint32_t checked_window = 0;     // tokens that each compared position could see at most
     bool right() const;              // no device has a fault
 };

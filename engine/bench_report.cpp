@@ -62,6 +62,21 @@ Rows check_rows(const BenchReport& report) {
     return rows;
 }
 
+const char* const served_title = "Through 1bit serve, requests of all clients begun at once, prompts in no cache";
+
+Rows served_rows(const BenchReport& report) {
+    Rows rows{{"device", "clients", "prompt", "generated", "tokens/s of all", "least-most", "tokens/s of each",
+               "first token, ms", "correct"}};
+    for (const ServedCell& cell : report.served) {
+        const Spread all = spread_of(cell.tokens_per_second);
+        rows.push_back({cell.device, std::to_string(cell.clients), std::to_string(cell.prompt),
+                        std::to_string(cell.generate), speed(all.median), speed(all.least) + "-" + speed(all.most),
+                        speed(spread_of(cell.stream_tokens_per_second).median),
+                        speed(spread_of(cell.first_token_ms).median), verdict(report, cell.device)});
+    }
+    return rows;
+}
+
 std::string faults_text(const BenchReport& report, const std::string& before) {
     std::string text;
     for (const BenchCheck& check : report.checks) {
@@ -84,6 +99,7 @@ std::string bench_to_text(const BenchReport& report) {
     std::string text;
     for (const auto& [key, value] : report.conditions) text += key + ": " + printable(value) + "\n";
     text += "\n" + text_table(speed_rows(report));
+    if (!report.served.empty()) text += "\n" + std::string(served_title) + ":\n" + text_table(served_rows(report));
     if (!report.checks.empty()) {
         text += "\n" + check_title(report) + ":\n" + text_table(check_rows(report)) + faults_text(report, "WRONG  ");
     }
@@ -92,6 +108,9 @@ std::string bench_to_text(const BenchReport& report) {
 
 std::string bench_to_markdown(const BenchReport& report) {
     std::string text = "# Bench of " + printable(report.model) + "\n\n" + markdown_table(speed_rows(report));
+    if (!report.served.empty()) {
+        text += "\n" + std::string(served_title) + ":\n\n" + markdown_table(served_rows(report));
+    }
     if (!report.checks.empty()) {
         text += "\n" + check_title(report) + ":\n\n" + markdown_table(check_rows(report));
         const std::string wrong = faults_text(report, "- ");
@@ -106,7 +125,7 @@ std::string bench_to_json(const BenchReport& report) {
     using Json = nlohmann::ordered_json;
     // JSON has no NaN and no infinity
     const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
-    Json conditions = Json::array(), cells = Json::array(), checks = Json::array();
+    Json conditions = Json::array(), cells = Json::array(), served = Json::array(), checks = Json::array();
     for (const auto& [key, value] : report.conditions) {
         conditions.push_back({{"name", key}, {"value", printable(value)}});
     }
@@ -124,6 +143,16 @@ std::string bench_to_json(const BenchReport& report) {
                          {"samples", cell.samples},
                          {"correct", verdict(report, cell.device)}});
     }
+    for (const ServedCell& cell : report.served) {
+        served.push_back({{"device", cell.device},
+                          {"clients", cell.clients},
+                          {"prompt_tokens", cell.prompt},
+                          {"generated_tokens", cell.generate},
+                          {"tokens_per_second", spread_of(cell.tokens_per_second).median},
+                          {"stream_tokens_per_second", spread_of(cell.stream_tokens_per_second).median},
+                          {"first_token_ms", spread_of(cell.first_token_ms).median},
+                          {"samples", cell.tokens_per_second}});
+    }
     for (const BenchCheck& check : report.checks) {
         const Comparison& sum = check.comparison;
         checks.push_back({{"device", check.device},
@@ -137,11 +166,9 @@ std::string bench_to_json(const BenchReport& report) {
                           {"perplexity_cpu", finite(sum.perplexity_reference)},
                           {"faults", check.faults}});
     }
-    return Json{{"model", printable(report.model)},
-                {"correct", report.right()},
-                {"conditions", std::move(conditions)},
-                {"results", std::move(cells)},
-                {"checks", std::move(checks)}}
+    return Json{{"model", printable(report.model)},    {"correct", report.right()},
+                {"conditions", std::move(conditions)}, {"results", std::move(cells)},
+                {"served", std::move(served)},         {"checks", std::move(checks)}}
                .dump(2) +
            "\n";
 }

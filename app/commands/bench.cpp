@@ -6,8 +6,10 @@
 #include <span>
 #include <sstream>
 
+#include "app/bench_served.h"
 #include "app/command_line.h"
 #include "app/output.h"
+#include "app/version.h"
 #include "base/cache_folder.h"
 #include "engine/devices.h"
 #include "server/catalog/catalog.h"
@@ -19,13 +21,15 @@ struct Options {
     std::string model = "builtin", device, text;
     std::string json, markdown, plot;  // files
     BenchRequest request;
+    std::vector<uint32_t> clients;
 };
 
-Result<void> parse_sizes(const std::string& text, uint64_t least, std::vector<uint32_t>* sizes) {
+Result<void> parse_sizes(const std::string& text, uint64_t least, std::vector<uint32_t>* sizes,
+                         uint64_t most = 1u << 24) {
     sizes->clear();
     for (size_t start = 0; start <= text.size();) {
         const size_t end = std::min(text.find(',', start), text.size());
-        auto number = parse_number(text.substr(start, end - start), least, 1u << 24);
+        auto number = parse_number(text.substr(start, end - start), least, most);
         if (!number.ok()) return std::move(number).error();
         sizes->push_back(static_cast<uint32_t>(*number));
         start = end + 1;
@@ -49,6 +53,22 @@ Result<std::string> read_text(const std::string& file) {
     text << stream.rdbuf();
     if (text.str().empty()) return Error{ErrorCode::usage, file, "a text", "an empty file or a folder", ""};
     return text.str();
+}
+
+Result<std::vector<ServedCell>> served(const Options& options) {
+    ServedRequest request;
+    request.program = program_path();
+    request.model_file = options.request.model_file;
+    request.devices = options.request.devices;
+    request.clients = options.clients;
+    request.prompt = options.request.prompts.front();
+    request.generate = options.request.generate;
+    request.rounds = options.request.repeat;
+    request.ubatch = options.request.ubatch;
+    request.threads = options.request.threads;
+    request.text = options.request.text.empty() ? held_out_text() : options.request.text;
+    request.progress = options.request.progress;
+    return measure_served(request);
 }
 
 int run_bench_command(Options options) {
@@ -79,8 +99,14 @@ int run_bench_command(Options options) {
     for (const std::string& name : request.devices) tell("device " + device_line(*devices, name));
     request.progress = [](const std::string& step) { tell(step); };
 
-    const auto measured = run_bench(request);
+    if (!options.clients.empty() && request.generate == 0) {
+        return report({ErrorCode::usage, "--clients", "--generate of 1 or more", "0", ""});
+    }
+    auto measured = run_bench(request);
     if (!measured.ok()) return report(measured.error());
+    auto through_server = served(options);
+    if (!through_server.ok()) return report(through_server.error());
+    measured->served = std::move(*through_server);
     if (options.json != "-" && options.markdown != "-") print(bench_to_text(*measured));
     for (const auto& [file, text] :
          {std::pair(options.json, bench_to_json(*measured)), std::pair(options.markdown, bench_to_markdown(*measured)),
@@ -115,6 +141,9 @@ void add_bench(CLI::App& app, CommandRun* run) {
     add_number(command, "-t,--threads", "of the CPU; all if not given", &request.threads, 1, 1024);
     add_number(command, "--check-tokens", "positions to compare with the CPU, 1024 if not given; 0: none",
                &request.check_tokens, 0, 1 << 24);
+    add_parsed(command, "--clients", "LIST",
+               "measure the first size of --prompt through 1bit serve as well, with so many clients at once: 1,4,16",
+               [options](const std::string& text) { return parse_sizes(text, 1, &options->clients, 256); });
     command->add_option("--text", options->text, "text to take tokens from; a held-out text if not given")
         ->type_name("FILE");
     command->add_option("--json", options->json, "write JSON; - for standard output")->type_name("FILE");
@@ -127,6 +156,7 @@ void add_bench(CLI::App& app, CommandRun* run) {
         "Examples:\n"
         "  1bit bench\n"
         "  1bit bench model.gguf --device vulkan,cpu --prompt 512,2048 --depth 0,8192 --plot bench.svg\n"
+        "  1bit bench model.gguf --clients 1,4,16\n"
         "  1bit bench model.gguf --json result.json --markdown result.md");
     command->callback([options, run] { *run = [options] { return run_bench_command(*options); }; });
 }

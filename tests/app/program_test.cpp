@@ -300,6 +300,25 @@ TEST_F(Program, RunAnswersFromFlagPipeAndJson) {
     EXPECT_EQ(Json::parse(cut.output)["finish_reason"], "length");
 }
 
+TEST_F(Program, BenchMeasuresThroughTheServerToo) {  // PF15
+    Texts words = {"bench", "--device", "cpu", "--prompt",  "16",  "--depth", "0", "--generate",     "4", "--repeat",
+                   "2",     "-t",       "1",   "--clients", "1,3", "--json",  "-", "--check-tokens", "16"};
+    ProgramResult result = run(words);
+    ASSERT_EQ(result.exit_code, 0) << result.error_output;
+    Json served = Json::parse(result.output)["served"];
+    ASSERT_EQ(served.size(), 2u);
+    for (size_t i = 0; i < served.size(); i++) {
+        EXPECT_EQ(served[i]["device"], "CPU");
+        EXPECT_EQ(served[i]["clients"], i == 0 ? 1 : 3);
+        EXPECT_EQ(served[i]["samples"].size(), 2u);
+        EXPECT_GT(served[i]["tokens_per_second"], 0);
+        EXPECT_GT(served[i]["first_token_ms"], 0);
+    }
+    EXPECT_EQ(run({"bench", "--clients", "0"}).exit_code, 2);
+    EXPECT_EQ(run({"bench", "--clients", "257"}).exit_code, 2);
+    EXPECT_EQ(run({"bench", "--clients", "1", "--generate", "0"}).exit_code, 2);
+}
+
 TEST_F(Program, RunWithoutAPromptIsUsage) {
     EXPECT_EQ(run({"run"}).exit_code, 2);
     EXPECT_EQ(run({"run", "-"}).exit_code, 2);

@@ -15,6 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 const float ln2 = std::log(2.0f);
@@ -154,6 +155,7 @@ BenchReport sample_report() {
                     {"CPU", BenchPhase::decode, 32, 1024, {5, 6, 7}},
                     {"Vulkan0", BenchPhase::decode, 32, 1024, {50, 60, 70}}};
     report.checks = {{"Vulkan0", good_comparison(), {}}};
+    report.served = {{"Vulkan0", 16, 128, 32, {400, 420, 410}, {25.5, 26.5}, {80, 90, 100}}};
     report.checked_window = 1536;
     return report;
 }
@@ -181,6 +183,21 @@ TEST(BenchReport, JsonHasConditionsAndSamples) {  // PF15
     EXPECT_EQ(json["results"][1]["tokens_per_second"], 1100);
     EXPECT_THAT(json["results"][1]["samples"], SizeIs(3));
     EXPECT_TRUE(json["checks"][0]["mean_kl"].is_null());
+}
+
+TEST(BenchReport, WhatClientsGotIsInEveryForm) {  // PF15
+    BenchReport report = sample_report();
+    EXPECT_THAT(bench_to_text(report), HasSubstr("Through 1bit serve"));
+    EXPECT_THAT(bench_to_markdown(report),
+                HasSubstr("| Vulkan0 | 16 | 128 | 32 | 410 | 400-420 | 26.0 | 90.0 | yes |"));
+    const auto json = nlohmann::json::parse(bench_to_json(report));
+    ASSERT_THAT(json["served"], SizeIs(1));
+    EXPECT_EQ(json["served"][0]["clients"], 16);
+    EXPECT_EQ(json["served"][0]["tokens_per_second"], 410);
+    EXPECT_EQ(json["served"][0]["first_token_ms"], 90);
+    report.served.clear();
+    EXPECT_THAT(bench_to_text(report), Not(HasSubstr("Through")));
+    EXPECT_THAT(bench_to_markdown(report), Not(HasSubstr("Through")));
 }
 
 TEST(BenchReport, PlotEscapesNamesAndStaysInItsFrame) {
