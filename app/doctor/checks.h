@@ -28,6 +28,9 @@ void check_device_files(const Machine& machine, const std::vector<PciGpu>& gpus,
 void check_gtt(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings);
 // Returns the devices that Vulkan sees.
 std::vector<VulkanDevice> check_vulkan(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings);
+void check_hrx(const Machine& machine, const std::vector<PciGpu>& gpus, Findings& findings);
+// Starts each driver of hrx in a child process.
+Result<std::vector<HrxAttempt>> hrx_attempts_in_child();
 void check_engine(const Machine& machine, const std::vector<VulkanDevice>& seen, Findings& findings);
 void check_memory(const Machine& machine, Findings& findings);
 void check_processor(const Machine& machine, Findings& findings);

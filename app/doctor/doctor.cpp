@@ -59,6 +59,7 @@ Findings examine(const Machine& machine) {
     check_gpus(gpus, findings);
     check_device_files(machine, gpus, findings);
     check_gtt(machine, gpus, findings);
+    check_hrx(machine, gpus, findings);
     check_engine(machine, check_vulkan(machine, gpus, findings), findings);
     check_folders(machine, findings);
     check_port(machine, findings);

@@ -33,6 +33,13 @@ struct BuildFacts {
     bool cooperative_matrices = false;  // in the Vulkan shaders
 };
 
+// A library that a driver of hrx tried.
+struct HrxAttempt {
+    std::string driver, origin, library;
+    std::string call, detail;  // the call that failed and its result; the version of one that started
+    bool started = false;
+};
+
 // All that the checks look at, so that tests can give them another machine.
 struct Machine {
     std::string root;                                // before /proc, /sys, /dev, /etc, /usr; empty but in tests
@@ -52,7 +59,8 @@ struct Machine {
     // These load drivers; in the real machine each runs in a child with a time limit.
     std::function<Result<void>(const std::string& library)> load_library;
     std::function<Result<std::vector<VulkanDevice>>()> vulkan_devices;
-    std::function<Result<std::string>()> engine_devices;  // names as the engine lists them; may be empty
+    std::function<Result<std::vector<HrxAttempt>>()> hrx_attempts;  // may be empty
+    std::function<Result<std::string>()> engine_devices;            // names as the engine lists them; may be empty
 };
 
 // The machine this runs on. engine_devices is left for the caller, who links the engine.

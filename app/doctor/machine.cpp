@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "app/doctor/doctor.h"
+#include "app/doctor/checks.h"
 #include "app/doctor/probe.h"
 #include "base/cache_folder.h"
 
@@ -98,7 +98,7 @@ Machine this_machine() {
          {"VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS",
           "XDG_DATA_HOME", "XDG_DATA_DIRS", "GGML_VK_VISIBLE_DEVICES", "GGML_DISABLE_VULKAN", "CUDA_VISIBLE_DEVICES",
           "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HSA_OVERRIDE_GFX_VERSION", "ONEBIT_CACHE", "ONEBIT_MODELS",
-          "ONEBIT_BUILTIN_MODEL"}) {
+          "ONEBIT_BUILTIN_MODEL", "ONEBIT_HRX_LIBHSA", "ONEBIT_HRX_LIBCUDA", "IREE_HAL_AMDGPU_LIBHSA_PATH"}) {
         const char* value = std::getenv(name);
         if (value != nullptr && *value != '\0') machine.environment[name] = value;
     }
@@ -117,6 +117,9 @@ Machine this_machine() {
     machine.models_folder = models_folder;
     machine.load_library = load_in_child;
     machine.vulkan_devices = vulkan_in_child;
+#ifdef ONEBIT_HRX
+    machine.hrx_attempts = hrx_attempts_in_child;
+#endif
     return machine;
 }
 
