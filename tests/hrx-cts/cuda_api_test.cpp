@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <type_traits>
 
 // the toolkit's header makes macros of these names
 #undef cuDeviceGetUuid
@@ -55,11 +56,13 @@ SAME_OFFSET(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size);
 SAME_OFFSET(CUDA_EXTERNAL_MEMORY_HANDLE_DESC, flags);
 SAME_SIZE(CUDA_EXTERNAL_MEMORY_BUFFER_DESC);
 SAME_OFFSET(CUDA_EXTERNAL_MEMORY_BUFFER_DESC, flags);
-static_assert(sizeof(ours::CUDA_KERNEL_NODE_PARAMS) == sizeof(::CUDA_KERNEL_NODE_PARAMS_v1));
+static_assert(sizeof(ours::CUDA_KERNEL_NODE_PARAMS) == sizeof(::CUDA_KERNEL_NODE_PARAMS_v2));
 static_assert(offsetof(ours::CUDA_KERNEL_NODE_PARAMS, kernelParams) ==
-              offsetof(::CUDA_KERNEL_NODE_PARAMS_v1, kernelParams));
+              offsetof(::CUDA_KERNEL_NODE_PARAMS_v2, kernelParams));
+static_assert(offsetof(ours::CUDA_KERNEL_NODE_PARAMS, ctx) == offsetof(::CUDA_KERNEL_NODE_PARAMS_v2, ctx));
+static_assert(offsetof(ours::CUDA_KERNEL_NODE_PARAMS, extra) == offsetof(::CUDA_KERNEL_NODE_PARAMS_v1, extra));
 static_assert(offsetof(ours::CUDA_KERNEL_NODE_PARAMS, sharedMemBytes) ==
-              offsetof(::CUDA_KERNEL_NODE_PARAMS_v1, sharedMemBytes));
+              offsetof(::CUDA_KERNEL_NODE_PARAMS_v2, sharedMemBytes));
 
 SAME_VALUE(CUDA_ERROR_OUT_OF_MEMORY);
 SAME_VALUE(CUDA_ERROR_INVALID_IMAGE);
@@ -107,6 +110,83 @@ SAME_VALUE(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 SAME_VALUE(CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 SAME_VALUE(CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
 SAME_VALUE(CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD);
+
+// The same number of parameters, each of the same size.
+template <typename Ours, typename Theirs>
+struct SameShape : std::false_type {};
+template <typename... Ours, typename... Theirs>
+struct SameShape<ours::CUresult (*)(Ours...), ::CUresult (*)(Theirs...)> {
+    static constexpr bool compare() {
+        if constexpr (sizeof...(Ours) == sizeof...(Theirs)) {
+            return ((sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>)&&...);
+        } else {
+            return false;
+        }
+    }
+    static constexpr bool value = compare();
+};
+#define SAME_SHAPE(name, symbol) \
+    static_assert(SameShape<decltype(ours::Functions::name), decltype(&::symbol)>::value, #symbol)
+SAME_SHAPE(cuInit, cuInit);
+SAME_SHAPE(cuDriverGetVersion, cuDriverGetVersion);
+SAME_SHAPE(cuGetErrorName, cuGetErrorName);
+SAME_SHAPE(cuGetErrorString, cuGetErrorString);
+SAME_SHAPE(cuDeviceGetCount, cuDeviceGetCount);
+SAME_SHAPE(cuDeviceGet, cuDeviceGet);
+SAME_SHAPE(cuDeviceGetName, cuDeviceGetName);
+SAME_SHAPE(cuDeviceGetUuid, cuDeviceGetUuid_v2);
+SAME_SHAPE(cuDeviceTotalMem, cuDeviceTotalMem_v2);
+SAME_SHAPE(cuDeviceGetAttribute, cuDeviceGetAttribute);
+SAME_SHAPE(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain);
+SAME_SHAPE(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
+SAME_SHAPE(cuCtxPushCurrent, cuCtxPushCurrent_v2);
+SAME_SHAPE(cuCtxPopCurrent, cuCtxPopCurrent_v2);
+SAME_SHAPE(cuMemGetInfo, cuMemGetInfo_v2);
+SAME_SHAPE(cuMemAlloc, cuMemAlloc_v2);
+SAME_SHAPE(cuMemFree, cuMemFree_v2);
+SAME_SHAPE(cuMemHostAlloc, cuMemHostAlloc);
+SAME_SHAPE(cuMemFreeHost, cuMemFreeHost);
+SAME_SHAPE(cuMemHostRegister, cuMemHostRegister_v2);
+SAME_SHAPE(cuMemHostUnregister, cuMemHostUnregister);
+SAME_SHAPE(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2);
+SAME_SHAPE(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2);
+SAME_SHAPE(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2);
+SAME_SHAPE(cuMemGetAllocationGranularity, cuMemGetAllocationGranularity);
+SAME_SHAPE(cuMemCreate, cuMemCreate);
+SAME_SHAPE(cuMemRelease, cuMemRelease);
+SAME_SHAPE(cuMemAddressReserve, cuMemAddressReserve);
+SAME_SHAPE(cuMemAddressFree, cuMemAddressFree);
+SAME_SHAPE(cuMemMap, cuMemMap);
+SAME_SHAPE(cuMemUnmap, cuMemUnmap);
+SAME_SHAPE(cuMemSetAccess, cuMemSetAccess);
+SAME_SHAPE(cuMemExportToShareableHandle, cuMemExportToShareableHandle);
+SAME_SHAPE(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle);
+SAME_SHAPE(cuImportExternalMemory, cuImportExternalMemory);
+SAME_SHAPE(cuExternalMemoryGetMappedBuffer, cuExternalMemoryGetMappedBuffer);
+SAME_SHAPE(cuDestroyExternalMemory, cuDestroyExternalMemory);
+SAME_SHAPE(cuModuleLoadDataEx, cuModuleLoadDataEx);
+SAME_SHAPE(cuModuleUnload, cuModuleUnload);
+SAME_SHAPE(cuModuleGetFunction, cuModuleGetFunction);
+SAME_SHAPE(cuFuncGetAttribute, cuFuncGetAttribute);
+SAME_SHAPE(cuFuncSetAttribute, cuFuncSetAttribute);
+SAME_SHAPE(cuStreamCreate, cuStreamCreate);
+SAME_SHAPE(cuStreamDestroy, cuStreamDestroy_v2);
+SAME_SHAPE(cuStreamSynchronize, cuStreamSynchronize);
+SAME_SHAPE(cuStreamWaitEvent, cuStreamWaitEvent);
+SAME_SHAPE(cuEventCreate, cuEventCreate);
+SAME_SHAPE(cuEventDestroy, cuEventDestroy_v2);
+SAME_SHAPE(cuEventRecord, cuEventRecord);
+SAME_SHAPE(cuEventQuery, cuEventQuery);
+SAME_SHAPE(cuLaunchKernel, cuLaunchKernel);
+SAME_SHAPE(cuGraphCreate, cuGraphCreate);
+SAME_SHAPE(cuGraphDestroy, cuGraphDestroy);
+SAME_SHAPE(cuGraphAddKernelNode, cuGraphAddKernelNode_v2);
+SAME_SHAPE(cuGraphAddEmptyNode, cuGraphAddEmptyNode);
+SAME_SHAPE(cuGraphInstantiate, cuGraphInstantiateWithFlags);
+SAME_SHAPE(cuGraphExecDestroy, cuGraphExecDestroy);
+SAME_SHAPE(cuGraphUpload, cuGraphUpload);
+SAME_SHAPE(cuGraphLaunch, cuGraphLaunch);
+SAME_SHAPE(cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange);
 
 TEST(CudaApiTest, StructuresHoldTheirFieldsWhereTheToolkitLooks) {
     // the rest is compared above, when this file is compiled

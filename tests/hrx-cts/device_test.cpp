@@ -45,14 +45,12 @@ TEST_P(DeviceTest, CountsItsDevices) {
     EXPECT_TRUE(fails(Device::open(GetParam().c_str(), 10000), ErrorCode::not_found, "10000"));
 }
 
-TEST_P(DeviceTest, FreeMemoryGoesDownWithAnAllocation) {
-    uint64_t before = 0, after = 0;
-    ASSERT_EQ(hrx_device_free_memory(device().get(), &before), HRX_OK) << hrx_error_message();
-    EXPECT_GT(before, 0u);
-    EXPECT_LE(before, info().memory_bytes);
-    const Buffer buffer = must(device().allocate(std::min<uint64_t>(256u << 20, info().max_buffer_bytes / 4)));
-    ASSERT_EQ(hrx_device_free_memory(device().get(), &after), HRX_OK);
-    EXPECT_LT(after, before);
+TEST_P(DeviceTest, ReportsFreeMemory) {
+    uint64_t bytes = 0;
+    ASSERT_EQ(hrx_device_free_memory(device().get(), &bytes), HRX_OK) << hrx_error_message();
+    EXPECT_GT(bytes, 0u);
+    EXPECT_LE(bytes, info().memory_bytes);
+    EXPECT_EQ(hrx_device_free_memory(device().get(), nullptr), HRX_INVALID_ARGUMENT);
 }
 
 TEST_P(DeviceTest, ProbeTellsWhatStarted) {

@@ -141,6 +141,9 @@ struct CUDA_KERNEL_NODE_PARAMS {
     unsigned sharedMemBytes;
     void** kernelParams;
     void** extra;
+    // of the _v2 form, from CUDA 12 on; an older driver reads the fields above only
+    struct CUkern_st* kern;
+    CUcontext ctx;
 };
 
 // X(name here, symbol, parameters). The first list is what every driver since CUDA 11.4 has.
@@ -215,7 +218,7 @@ struct CUDA_KERNEL_NODE_PARAMS {
        unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters, void** extra))                 \
     X(cuGraphCreate, "cuGraphCreate", (CUgraph * graph, unsigned flags))                                           \
     X(cuGraphDestroy, "cuGraphDestroy", (CUgraph graph))                                                           \
-    X(cuGraphAddKernelNode, "cuGraphAddKernelNode",                                                                \
+    X(cuGraphAddKernelNode, "cuGraphAddKernelNode_v2",                                                             \
       (CUgraphNode * node, CUgraph graph, const CUgraphNode* dependencies, size_t count,                           \
        const CUDA_KERNEL_NODE_PARAMS* parameters))                                                                 \
     X(cuGraphAddEmptyNode, "cuGraphAddEmptyNode",                                                                  \

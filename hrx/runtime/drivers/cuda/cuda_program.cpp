@@ -178,7 +178,12 @@ Result<std::unique_ptr<Recording>> CudaDevice::record(std::span<const Launch> la
         }
         recording->calls.push_back({launch, recording->table + launch.argument_offset});
     }
-    if (use_graph(launches.size())) ONEBIT_RETURN_IF_ERROR(recording->build_graph());
+    if (use_graph(launches.size())) {
+        ONEBIT_RETURN_IF_ERROR(recording->build_graph());
+        // or else the first replay pays for it
+        const std::lock_guard lock(copy_mutex_);
+        ONEBIT_HRX_CUDA(cuGraphUpload, recording->executable, copy_stream_);
+    }
     return std::unique_ptr<Recording>(std::move(recording));
 }
 

@@ -20,6 +20,10 @@ std::string resolve(void* library) {
     if (functions.name == nullptr) missing += std::string(missing.empty() ? "" : ", ") + (symbol);
     ONEBIT_HRX_CUDA_FUNCTIONS(ONEBIT_HRX_RESOLVE)
     ONEBIT_HRX_CUDA_OPTIONAL_FUNCTIONS(ONEBIT_HRX_RESOLVE)
+    if (functions.cuGraphAddKernelNode == nullptr) {
+        functions.cuGraphAddKernelNode =
+            reinterpret_cast<decltype(functions.cuGraphAddKernelNode)>(dlsym(library, "cuGraphAddKernelNode"));
+    }
     ONEBIT_HRX_CUDA_FUNCTIONS(ONEBIT_HRX_CHECK)
 #undef ONEBIT_HRX_RESOLVE
 #undef ONEBIT_HRX_CHECK
