@@ -19,7 +19,7 @@ constexpr size_t kLongestBase = 60;  // a socket's address holds about a hundred
 Result<std::filesystem::path> private_folder() {
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
     std::error_code ignored;
-    for (std::string base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
+    for (const std::string& base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
         if (base.empty() || base.size() > kLongestBase || !std::filesystem::is_directory(base, ignored)) continue;
         std::string path = base + "/1bit-run-XXXXXX";
         if (::mkdtemp(path.data())) return std::filesystem::path(path);

@@ -80,7 +80,7 @@ public:
     static Result<RuntimeFolder> create() {
         const char* runtime = std::getenv("XDG_RUNTIME_DIR");
         std::error_code ignored;
-        for (std::string base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
+        for (const std::string& base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
             if (base.empty() || base.size() > 60 || !fs::is_directory(base, ignored)) continue;
             std::string path = base + "/1bit-XXXXXX";
             if (::mkdtemp(path.data())) return RuntimeFolder(path);
