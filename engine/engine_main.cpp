@@ -6,6 +6,7 @@
 
 #include "engine/engine_arguments.h"
 #include "engine/heartbeat_hooks.h"
+#include "engine/response_wait.h"
 
 int llama_server(int argc, char** argv);  // llama.cpp, tools/server/server.cpp; it has no header
 
@@ -18,6 +19,7 @@ int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<s
     };
     ::umask(0077);  // the socket is this user's alone
     clean_engine_environment();
+    use_bounded_response_wait();
     auto words = engine_arguments(socket, arguments);
     if (!words) return fail(words.error());
     auto heartbeat = Heartbeat::attach(heartbeat_fd);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/placement_hooks.h"
 #include "ggml-backend-impl.h"
 #include "ggml-impl.h"
 #include "llama.h"
@@ -188,6 +189,7 @@ uint64_t graph_work(const ggml_cgraph* graph) {
 
 void install_heartbeat(HeartbeatPage& page) {
     page_in_use.store(&page);
+    install_placement(page.placement);
     hook_devices();
 #ifdef ONEBIT_HAVE_VULKAN
     count_vulkan_pipelines(&page.pipelines);
@@ -210,9 +212,15 @@ extern "C" llama_model* llama_model_load_from_file(const char* path, llama_model
     onebit::HeartbeatPage* page = onebit::page_in_use.load();
     if (page == nullptr) return next(path, params);
     onebit::hook_devices();
-    if (params.no_alloc || params.vocab_only) return next(path, params);
+    if (params.no_alloc || params.vocab_only) {
+        llama_model* without_memory = next(path, params);
+        onebit::note_model(without_memory, false);
+        return without_memory;
+    }
     onebit::LoadProgress progress{*page, params.progress_callback, params.progress_callback_user_data};
     params.progress_callback = onebit::on_load_progress;
     params.progress_callback_user_data = &progress;
-    return next(path, params);
+    llama_model* model = next(path, params);
+    onebit::note_model(model, true);
+    return model;
 }

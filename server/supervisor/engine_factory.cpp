@@ -14,6 +14,7 @@ public:
     EngineStatus status() const override { return process_->status(); }
     std::filesystem::path socket() const override { return process_->socket(); }
     uint64_t generation() const override { return process_->generation(); }
+    std::vector<DeviceMemory> memory() const override { return process_->memory(); }
     Result<void> wait_ready(std::chrono::milliseconds limit) const override { return process_->wait_ready(limit); }
     void request_begun() override { process_->request_begun(); }
     void request_ended() override { process_->request_ended(); }

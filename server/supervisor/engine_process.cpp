@@ -468,6 +468,12 @@ uint64_t EngineProcess::generation() const {
     return impl_->generation;
 }
 
+std::vector<DeviceMemory> EngineProcess::memory() const {
+    const std::lock_guard lock(impl_->mutex);
+    if (!impl_->heartbeat) return {};
+    return read_placement(impl_->heartbeat->page().placement);
+}
+
 Result<void> EngineProcess::wait_ready(milliseconds limit) const {
     std::unique_lock lock(impl_->mutex);
     const auto decided = [this] {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/supervisor/placement.h"
 
 namespace onebit {
 
@@ -51,6 +52,8 @@ public:
     EngineStatus status() const;
     std::filesystem::path socket() const;  // of the present child; each start has a new one
     uint64_t generation() const;           // grows by one with each start of the child
+    // Where the present child's memory lies, as it counts it; empty before its model is loaded.
+    std::vector<DeviceMemory> memory() const;
 
     // Waits until ready; error unavailable with last_failure when it failed, timeout otherwise.
     Result<void> wait_ready(std::chrono::milliseconds limit) const;

@@ -35,6 +35,7 @@ struct EngineView {
     EngineStatus status;
     std::filesystem::path socket;
     uint64_t generation = 0;
+    std::vector<DeviceMemory> memory;
     bool pinned = false;
     uint32_t requests = 0;                          // in flight, inference and others
     uint64_t loads = 0;                             // of this model since the supervisor's start

@@ -80,6 +80,7 @@ std::vector<EngineView> Fleet::engines() const {
             view.status = place->engine->status();
             view.socket = place->engine->socket();
             view.generation = place->engine->generation();
+            view.memory = place->engine->memory();
         } else {
             view.status.state = place->phase == Phase::failed ? EngineState::failed : EngineState::starting;
         }

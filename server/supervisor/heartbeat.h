@@ -7,12 +7,13 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "server/supervisor/placement.h"
 
 namespace onebit {
 
 struct HeartbeatPage {
     static constexpr uint32_t kMagic = 0x31626974;  // "1bit"
-    static constexpr uint32_t kVersion = 2;
+    static constexpr uint32_t kVersion = 3;
     uint32_t magic;
     uint32_t version;
     std::atomic<uint64_t> graphs_begun;  // per graph handed to a backend
@@ -28,6 +29,7 @@ struct HeartbeatPage {
     std::atomic<uint64_t> open_work;          // multiply-adds of the graphs begun and not done
     std::atomic<uint64_t> pipelines_at_done;  // pipelines when the last graph was done
     std::atomic<uint64_t> ready;              // 1 once the model serves; the supervisor sets it when /health says so
+    PlacementTable placement;                 // where the memory lies
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 

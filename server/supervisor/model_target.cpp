@@ -74,6 +74,11 @@ ModelConfig effective_settings(const ServeConfig& config, const ModelConfig& mod
     return result;
 }
 
+std::vector<std::string> models_at_start(const ServeConfig& config) {
+    if (!config.preload.empty() || config.default_model.empty() || config.models.size() > 1) return config.preload;
+    return {config.default_model};
+}
+
 Result<ModelTarget> resolve_model(const ServeConfig& config, const CatalogFolders& folders, const std::string& name,
                                   bool from_request) {
     std::string wanted = name.empty() ? config.default_model : name;

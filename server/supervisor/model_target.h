@@ -21,6 +21,10 @@ struct ModelTarget {
 // Settings of `model` with what is unset taken from config.defaults and config itself.
 ModelConfig effective_settings(const ServeConfig& config, const ModelConfig& model);
 
+// What a server on demand loads before the first request: the preload list; without one the default model, so that the
+// first request does not wait for it, unless the file names several models, of which a request may mean any.
+std::vector<std::string> models_at_start(const ServeConfig& config);
+
 // name: a key or alias of config.models, or a name of the catalog; empty: the default model.
 // from_request: a name that came over HTTP, which may not be a path of this machine.
 // Errors as find_model; not_found as well for a path in a request; invalid for a model that cannot be used.

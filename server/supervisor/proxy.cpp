@@ -6,14 +6,15 @@
 #include <cstring>
 #include <thread>
 
+#include "server/supervisor/client_fault.h"
 #include "server/supervisor/engine_client.h"
 #include "server/supervisor/responses.h"
 
 namespace onebit {
 namespace {
 
-constexpr uint64_t kWholeBody = 256 * 1024;  // smaller responses are read whole before the head is sent
-constexpr size_t kMaxErrorBody = 64 * 1024;
+constexpr uint64_t kWholeBody = 256 << 10;  // smaller responses are read whole before the head is sent
+constexpr size_t kMaxErrorBody = 64 << 10;
 
 bool same(std::string_view a, std::string_view b) {
     return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
@@ -180,6 +181,10 @@ private:
             sink.done();
             return true;
         }
+        if (auto fault = head.status == 500 ? client_fault(path_, body) : std::nullopt) {
+            head.status = 400;
+            body = std::move(*fault);
+        }
         scope_->record.status = head.status;
         if (body.empty() || body.front() != '{')
             body = error_body(head.status, error_type(head.status),
@@ -237,8 +242,8 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
                    ProxyRequest details, std::shared_ptr<RequestScope> scope, const ProxyTimes& times) {
     scope->record.model = lease.model();
     std::filesystem::path socket = lease.engine().socket();
-    auto stream = std::make_shared<ProxyStream>(
-        std::move(lease), scope, request.target.substr(0, request.target.find('?')), details.client, times);
+    const std::string path = request.target.substr(0, request.target.find('?'));
+    auto stream = std::make_shared<ProxyStream>(std::move(lease), scope, path, details.client, times);
     std::string head_text = engine_head(request, details);
     EngineIo result = stream->exchange.send(socket, head_text, details.body);
     if (result != EngineIo::ok) return stream->answer_failure(response, result);
@@ -277,7 +282,11 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
             done += count;
         }
         if (done < body.size()) return stream->answer_failure(response, result);
-        response.status = head.status;
+        if (auto fault = head.status == 500 ? client_fault(path, body) : std::nullopt) {
+            head.status = 400;
+            body = std::move(*fault);
+        }
+        response.status = scope->record.status = head.status;
         copy_headers(head, response);
         scope->first_byte();
         scope->record.bytes_out += body.size();

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <optional>
 
+#include "server/supervisor/request_check.h"
+
 namespace onebit {
 namespace {
 
@@ -119,8 +121,13 @@ private:
     bool key(size_t depth) {
         if (at_ == text_.size() || text_[at_] != '"') return fail("'\"' and a key");
         std::string name;
-        bool keep = depth == 1 && facts_.object;
+        const bool keep = depth == 1 && facts_.object;
+        const size_t start = at_ + 1;
         if (!string(keep ? &name : nullptr)) return false;
+        const std::string_view raw = text_.substr(start, at_ - start - 1);
+        // an escape may hide any name
+        if (checked_key(raw) || (keep && checked_top_level_key(name)) || raw.find('\\') != std::string_view::npos)
+            facts_.check = true;
         skip_space();
         if (at_ == text_.size() || text_[at_] != ':') return fail("':'");
         at_++;

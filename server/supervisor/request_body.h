@@ -13,6 +13,7 @@ struct RequestFacts {
     std::string model;    // top-level "model", empty if missing; the last one wins, as in the engine
     bool stream = false;  // top-level "stream"
     bool object = false;  // the body is a JSON object
+    bool check = false;   // it has a key that check_request() looks at
 };
 
 // Error usage naming line, column and byte of the first fault: not JSON, invalid UTF-8 (also outside strings), nested

@@ -244,6 +244,13 @@ json Supervisor::engine_json(const EngineView& view) {
                    {"hangs", view.status.hangs},
                    {"graphs", view.status.graphs},
                    {"last_failure", view.failed ? view.failure.message() : view.status.last_failure}};
+    result["memory"] = json::array();
+    for (const DeviceMemory& one : view.memory)
+        result["memory"].push_back({{"device", printable(one.device)},
+                                    {"layers", one.layers},
+                                    {"weights_bytes", one.weights},
+                                    {"kv_cache_bytes", one.kv_cache},
+                                    {"compute_bytes", one.compute}});
     result["keep_alive_left_seconds"] =
         view.keep_alive_left.count() < 0 ? json(nullptr) : json(view.keep_alive_left.count() / 1000.0);
     if (view.status.state != EngineState::ready) return result;

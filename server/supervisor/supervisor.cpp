@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "server/supervisor/request_body.h"
+#include "server/supervisor/request_check.h"
 #include "server/supervisor/responses.h"
 #include "server/supervisor/web_page.h"
 
@@ -399,6 +400,11 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
             if (!facts->object && here.path != "/lora-adapters") return bad("request body: expected a JSON object");
             model = std::move(facts->model);
             details.stream = facts->stream;
+            if (facts->check) {
+                auto checked = check_request(here.path, body);
+                if (!checked.ok()) return bad(checked.error().message());
+                if (*checked) body = std::move(**checked);
+            }
         }
     } else if (starts_with_nocase(here.content_type, "multipart/")) {
         model = multipart_field(body, here.content_type, "model");
@@ -423,9 +429,9 @@ Result<uint16_t> Supervisor::bind() { return http_.bind(context_.config.host, co
 Result<void> Supervisor::start_models() {
     const ServeConfig& config = context_.config;
     if (!config.model.empty()) return fleet_->load(config.model);
-    for (const std::string& name : config.preload)
+    for (const std::string& name : models_at_start(config))
         if (Result<void> loading = fleet_->load(name); !loading.ok())
-            log_warning("server", "preload: " + loading.error().message());
+            log_warning("server", "loading at start: " + loading.error().message());
     return {};
 }
 

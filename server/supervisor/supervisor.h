@@ -32,7 +32,7 @@ public:
     ~Supervisor();  // stop()
 
     Result<uint16_t> bind();
-    // Starts what is loaded from the beginning: the fixed model, or the preload list. Does not wait.
+    // Starts what is loaded from the beginning: the fixed model, or models_at_start(). Does not wait.
     Result<void> start_models();
     void serve();  // blocks until stop()
 

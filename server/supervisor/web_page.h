@@ -10,7 +10,8 @@ namespace onebit {
 // path: without query, as it stands in the request line.
 bool is_web_page_file(std::string_view path);
 
-// Answers GET and HEAD with ETag, 304 and the stored compression. false: no such file.
+// Answers GET and HEAD with ETag and 304, packed as stored for clients that take gzip and unpacked for all others.
+// false: no such file.
 bool serve_web_page(std::string_view path, const httplib::Request& request, httplib::Response& response);
 
 }  // namespace onebit

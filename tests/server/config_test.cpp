@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <random>
+#include <sstream>
 
 namespace onebit {
 namespace {
@@ -62,6 +63,7 @@ cors_origins: https://chat.example
 max_request_size: 1M
 read_timeout: 5
 start_timeout: 2m
+hang_timeout: 45s
 drain_timeout: 0s
 model: builtin
 default_model: small
@@ -92,6 +94,7 @@ models:
     EXPECT_EQ(config->max_request_bytes, 1u << 20);
     EXPECT_EQ(config->read_timeout, seconds(5));
     EXPECT_EQ(config->start_timeout, seconds(120));
+    EXPECT_EQ(config->hang_timeout, seconds(45));
     EXPECT_EQ(config->drain_timeout, seconds(0));
     EXPECT_EQ(config->model, "builtin");
     EXPECT_EQ(config->default_model, "small");
@@ -300,12 +303,27 @@ TEST(Config, TheExampleStatesTheDefaults) {
     EXPECT_EQ(example->max_request_bytes, plain.max_request_bytes);
     EXPECT_EQ(example->read_timeout, plain.read_timeout);
     EXPECT_EQ(example->start_timeout, plain.start_timeout);
+    EXPECT_EQ(example->hang_timeout, plain.hang_timeout);
     EXPECT_EQ(example->drain_timeout, plain.drain_timeout);
     EXPECT_EQ(example->default_model, plain.default_model);
     EXPECT_EQ(example->keep_alive, plain.keep_alive);
     EXPECT_EQ(example->max_models, plain.max_models);
     EXPECT_EQ(example->offline, plain.offline);
     EXPECT_EQ(example->check_memory, plain.check_memory);
+}
+
+TEST(Config, TheExampleHasEveryKey) {
+    std::ifstream file(std::filesystem::path(ONEBIT_SOURCE_DIR) / "docs/onebit.example.yaml");
+    const std::string example = "\n" + std::string(std::istreambuf_iterator<char>(file), {});
+    const std::string known = parse_config("no_such_key: 1", "x").error().expected;
+    ASSERT_TRUE(known.starts_with("one of ")) << known;
+    std::istringstream keys(known.substr(7));
+    size_t count = 0;
+    for (std::string key; std::getline(keys >> std::ws, key, ','); count++) {
+        if (key == "model") continue;  // would make it a server of one model
+        EXPECT_NE(example.find("\n" + key + ":"), std::string::npos) << key;
+    }
+    EXPECT_GT(count, 15u);
 }
 
 TEST(KeepAlive, Forms) {

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include <cpp-httplib/httplib.h>
+#include <nlohmann/json.hpp>
 
 #include "base/unique_fd.h"
 #include "server/supervisor/engine_handle.h"
@@ -142,6 +143,7 @@ public:
     }
     std::filesystem::path socket() const override { return folder_.path() / "engine.sock"; }
     uint64_t generation() const override { return 1; }
+    std::vector<DeviceMemory> memory() const override { return {{"CPU", 100, 20, 3, 8}, {"Vulkan0", 400, 80, 7, 24}}; }
     Result<void> wait_ready(std::chrono::milliseconds limit) const override {
         auto until = std::chrono::steady_clock::now() +
                      std::min<std::chrono::milliseconds>(limit, std::chrono::milliseconds(20));
@@ -245,6 +247,14 @@ private:
             response.set_content(R"({"error":{"message":"no luck","type":"server_error","code":500}})",
                                  "application/json");
         });
+        // a 500 with the body's own words
+        server_.Post("/v1/embeddings", [this](const httplib::Request& request, httplib::Response& response) {
+            served++;
+            const std::string says = nlohmann::json::parse(request.body)["says"];
+            const nlohmann::json error = {{"message", says}, {"type", "server_error"}, {"code", 500}};
+            response.status = 500;
+            response.set_content(nlohmann::json{{"error", error}}.dump(), "application/json");
+        });
         server_.Get("/large", [](const httplib::Request&, httplib::Response& response) {
             response.set_content(std::string(3u << 20, 'L'), "application/octet-stream");
         });
@@ -260,6 +270,13 @@ private:
             if (request.body.find("\"late\":true") != std::string::npos) {
                 Active running(active);
                 wait_at_gate(request);
+                if (request.body.find("\"fault\":true") != std::string::npos) {
+                    response.status = 500;
+                    response.set_content(
+                        R"({"error":{"message":"Failed to parse messages: x","type":"server_error","code":500}})",
+                        "application/json");
+                    return;
+                }
                 if (request.body.find("\"reject\":true") != std::string::npos) {
                     response.status = 400;
                     response.set_content(
