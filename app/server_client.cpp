@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/command_line.h"
+#include "app/output.h"
 #include "app/serve_flags.h"
 #include "engine/devices_text.h"
 #include "server/config.h"
@@ -23,6 +24,11 @@ std::string text_of(const Json& object, const char* key, const std::string& fall
     if (found == object.end() || found->is_null()) return fallback;
     if (found->is_string()) return printable(found->get<std::string>());
     return found->dump();
+}
+
+std::string bytes_of(const Json& object, const char* key) {
+    auto found = object.find(key);
+    return found != object.end() && found->is_number() ? bytes_text(found->get<uint64_t>()) : "-";
 }
 
 std::string until_of(const Json& engine) {
@@ -167,6 +173,21 @@ Result<std::string> ask_server(const ServerFlags& flags, const std::string& path
     return Error{ErrorCode::internal, path, "an answer", error.what(), ""};
 }
 
+void add_question_flags(CLI::App* app, ServerQuestion* question) {
+    add_server_flags(app, &question->server);
+    app->add_flag("--json", question->json, "Print the server's own JSON");
+}
+
+int ask_and_print(const ServerQuestion& question, const std::string& path, const std::string& body,
+                  const std::function<Result<std::string>(const std::string&)>& text) {
+    Result<std::string> answer = ask_server(question.server, path, body);
+    if (!answer) return report(answer.error());
+    Result<std::string> shown = question.json ? *answer + (answer->ends_with('\n') ? "" : "\n") : text(*answer);
+    if (!shown) return report(shown.error());
+    print(*shown);
+    return 0;
+}
+
 Result<std::string> engines_table(std::string_view text) {
     Json json = Json::parse(text, nullptr, false);
     if (!json.is_object() || !json.contains("engines") || !json["engines"].is_array())
@@ -175,6 +196,7 @@ Result<std::string> engines_table(std::string_view text) {
     if (json["engines"].empty()) return std::string("no model is loaded\n");
     std::vector<std::vector<std::string>> rows = {
         {"MODEL", "STATE", "PID", "DEVICES", "RESIDENT", "CONTEXT", "SLOTS", "REQUESTS", "RESTARTS", "UNLOADED IN"}};
+    std::vector<std::vector<std::string>> memory = {{"MODEL", "DEVICE", "LAYERS", "WEIGHTS", "KV CACHE", "COMPUTE"}};
     std::string failures;
     for (const Json& engine : json["engines"]) {
         if (!engine.is_object()) continue;
@@ -182,19 +204,24 @@ Result<std::string> engines_table(std::string_view text) {
         if (auto list = engine.find("devices"); list != engine.end() && list->is_array())
             for (const Json& device : *list)
                 if (device.is_string()) devices += (devices.empty() ? "" : ",") + printable(device.get<std::string>());
-        auto resident = engine.find("resident_bytes");
+        if (auto list = engine.find("memory"); list != engine.end() && list->is_array())
+            for (const Json& one : *list)
+                if (one.is_object())
+                    memory.push_back({text_of(engine, "id"), text_of(one, "device"), text_of(one, "layers"),
+                                      bytes_of(one, "weights_bytes"), bytes_of(one, "kv_cache_bytes"),
+                                      bytes_of(one, "compute_bytes")});
         std::string state = text_of(engine, "state");
         if (auto progress = engine.find("load_progress");
             state == "starting" && progress != engine.end() && progress->is_number())
             state += " " + std::to_string(int(progress->get<double>() * 100)) + " %";
         rows.push_back({text_of(engine, "id"), state, text_of(engine, "pid"), devices.empty() ? "auto" : devices,
-                        resident != engine.end() && resident->is_number() ? bytes_text(resident->get<uint64_t>()) : "-",
-                        text_of(engine, "context_per_slot"), text_of(engine, "slots"),
-                        text_of(engine, "requests_in_flight"), text_of(engine, "restarts"), until_of(engine)});
+                        bytes_of(engine, "resident_bytes"), text_of(engine, "context_per_slot"),
+                        text_of(engine, "slots"), text_of(engine, "requests_in_flight"), text_of(engine, "restarts"),
+                        until_of(engine)});
         if (std::string failure = text_of(engine, "last_failure", ""); !failure.empty())
             failures += text_of(engine, "id") + ": last failure: " + failure + "\n";
     }
-    return text_table(rows) + failures;
+    return text_table(rows) + (memory.size() > 1 ? "\n" + text_table(memory) : "") + failures;
 }
 
 }  // namespace onebit

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,17 @@ struct ServerFlags {
     std::vector<std::string> api_keys;
 };
 void add_server_flags(CLI::App* app, ServerFlags* flags);
+
+// For the commands that put one question to a server.
+struct ServerQuestion {
+    ServerFlags server;
+    bool json = false;
+};
+// add_server_flags() and --json.
+void add_question_flags(CLI::App* app, ServerQuestion* question);
+// Asks as ask_server() does and prints the answer, with --json as it came, else as `text` puts it. The exit code.
+int ask_and_print(const ServerQuestion& question, const std::string& path, const std::string& body,
+                  const std::function<Result<std::string>(const std::string& answer)>& text);
 
 // --url or --host and --port, else $ONEBIT_HOST, else host and port of onebit.yaml.
 Result<ServerAddress> server_address(const ServerFlags& flags);

@@ -1,4 +1,5 @@
 // `1bit run`: one answer, or a chat in the terminal.
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ namespace {
 
 constexpr size_t kMostInput = 64 << 20;
 constexpr int kInterrupted = 130;  // as a shell reports it
+constexpr int kSilence = 3000;     // milliseconds that a given prompt waits for the first byte of standard input
 
 struct Options {
     ServeFlags serve;
@@ -33,12 +35,23 @@ struct Options {
     std::vector<std::string> words;
 };
 
+// Waits until standard input has something to read, or an end. False when the time is over first; interrupts end it too.
+bool wait_for_input(const Interrupt& interrupt, int milliseconds) {
+    pollfd entries[2] = {{STDIN_FILENO, POLLIN, 0}, {interrupt.fd(), POLLIN, 0}};
+    int ready = 0;
+    do {
+        ready = ::poll(entries, 2, milliseconds);
+    } while (ready < 0 && errno == EINTR && !interrupt.pending());
+    return ready != 0;
+}
+
 Result<std::string> read_input(const Interrupt& interrupt) {
     std::string text;
     char piece[65536];
     for (;;) {
-        ssize_t got = ::read(STDIN_FILENO, piece, sizeof piece);
+        wait_for_input(interrupt, -1);
         if (interrupt.pending()) return Error{ErrorCode::cancelled, "1bit run", "", "interrupted", ""};
+        ssize_t got = ::read(STDIN_FILENO, piece, sizeof piece);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == EBADF) return text;
         if (got < 0) return error_from_errno(errno, "standard input");
@@ -235,7 +248,13 @@ int run_run(Options options) {
     // a reader that goes away must not end this process before its engine and folder are gone
     ::signal(SIGPIPE, SIG_IGN);
     std::string prompt = words.prompt == "-" ? "" : words.prompt;
-    if (!chat && (!input_is_terminal() || words.prompt == "-")) {
+    bool reads = !chat && (!input_is_terminal() || words.prompt == "-");
+    // who starts programs often gives them a pipe that nobody writes to and nobody closes
+    if (reads && !prompt.empty() && !wait_for_input(interrupt, kSilence)) {
+        log_warning("run", "standard input says nothing; going on with the prompt alone");
+        reads = false;
+    }
+    if (reads) {
         Result<std::string> input = read_input(interrupt);
         if (!input) return input.error().code == ErrorCode::cancelled ? kInterrupted : report(input.error());
         if (input->find_first_not_of(" \t\r\n") != std::string::npos) prompt += (prompt.empty() ? "" : "\n\n") + *input;
@@ -303,8 +322,9 @@ void add_run(CLI::App& app, CommandRun* run) {
     command->add_flag("--json", options->json, "Print one object: text, tokens, timings, finish reason, devices");
     command->footer(
         "One word is the model if it is a path, REPO:QUANT or the name of a model, and the prompt otherwise.\n"
-        "Standard input that is no terminal is read to its end and added to the prompt. Without a prompt on a\n"
-        "terminal it is a chat. A prompt that does not fit the context is an error and never cut.\n"
+        "Standard input that is no terminal is read to its end and added to the prompt; beside a prompt it is left\n"
+        "out, with a warning, when it is a pipe that says nothing for 3 seconds. Without a prompt on a terminal it is\n"
+        "a chat. A prompt that does not fit the context is an error and never cut.\n"
         "Arguments after -- go to the llama.cpp server.\n\n"
         "Examples:\n"
         "  1bit run \"What is the capital of France?\"\n"

@@ -100,7 +100,7 @@ void add_serve(CLI::App& app, CommandRun* run) {
         "docs/configuration.md. SIGTERM ends running requests first, a second one stops; SIGHUP reads the file "
         "again.\n\n"
         "Examples:\n"
-        "  1bit serve                                 # models on demand, the built-in one by default\n"
+        "  1bit serve                                 # the built-in model, others when a request names them\n"
         "  1bit serve MODEL.gguf --port 8081\n"
         "  1bit serve ORG/REPO-GGUF:Q4_K_M --ctx-size 32768 --parallel 2\n"
         "  1bit serve MODEL.gguf --device vulkan      # this device, or an error\n"
