@@ -13,7 +13,6 @@ struct Opened {
     Device device;
     hrx_device_info info{};
     Executable kernels;
-    Queue queue;
     std::string problem;
 };
 
@@ -35,7 +34,6 @@ Opened& opened(const std::string& driver) {
     entry.device = *device;
     entry.info = must(entry.device.info());
     entry.kernels = must(entry.device.load(kernel_image(entry.info.architecture)));
-    entry.queue = must(entry.device.create_queue());
     return entry;
 }
 
@@ -54,11 +52,11 @@ void CtsTest::SetUp() {
     }
     device_ = &entry.device;
     info_ = entry.info;
+    queue_ = must(device_->create_queue());
 }
 
 Result<Executable> CtsTest::load_kernels() const { return device().load(kernel_image(info_.architecture)); }
 const Executable& CtsTest::kernels() const { return opened(GetParam()).kernels; }
-const Queue& CtsTest::queue() const { return opened(GetParam()).queue; }
 
 Buffer CtsTest::words(std::span<const uint32_t> values, hrx_memory memory) const {
     Buffer buffer = must(device().allocate(values.size_bytes(), memory));

@@ -71,10 +71,12 @@ protected:
     Program program(uint32_t flags = 0) const { return must(device().create_program(flags)); }
     // Submits and waits.
     void run(const Program& program) const;
-    const Queue& queue() const;
+    // The test's own: one that a fault has stopped must not fail the tests after it.
+    const Queue& queue() const { return queue_; }
 
 private:
     const Device* device_ = nullptr;
+    Queue queue_;
     hrx_device_info info_{};
 };
 

@@ -146,7 +146,7 @@ TEST_P(SemaphoreTest, ThreadsWaitForTheDeviceAndEachOther) {
     const Program work = program();
     must(dispatch(work, "cts_step", 1, {bind(data)}, {64, 1}));
     must(work.finish());
-    std::vector<std::thread> waiting;
+    std::vector<std::jthread> waiting;
     std::atomic<uint32_t> seen{0};
     std::atomic<bool> failed{false};
     for (uint32_t t = 0; t < threads; ++t) {
@@ -157,7 +157,7 @@ TEST_P(SemaphoreTest, ThreadsWaitForTheDeviceAndEachOther) {
             }
         });
     }
-    std::thread signalling([&] {
+    std::jthread signalling([&] {
         for (uint64_t round = 1; round <= rounds; ++round) {
             if (!ping.signal(round).ok() || !pong.wait(round, patience).ok()) failed = true;
         }
@@ -165,7 +165,7 @@ TEST_P(SemaphoreTest, ThreadsWaitForTheDeviceAndEachOther) {
     for (uint64_t round = 1; round <= rounds; ++round) {
         must(queue().submit(work, Values{at(ping, round)}, Values{at(pong, round)}));
     }
-    for (std::thread& thread : waiting) thread.join();
+    for (std::jthread& thread : waiting) thread.join();
     signalling.join();
     EXPECT_FALSE(failed);
     EXPECT_EQ(seen, threads * rounds);
@@ -218,7 +218,7 @@ TEST_P(SemaphoreTest, AWaitingThreadLearnsThatItsWorkWasCancelled) {
     const Semaphore never = must(device().create_semaphore()), done = must(device().create_semaphore());
     Queue own = must(device().create_queue());
     must(own.submit({}, Values{at(never, 1)}, Values{at(done, 1)}));
-    std::thread waiting([&] { EXPECT_TRUE(fails(done.wait(1), ErrorCode::cancelled)); });
+    std::jthread waiting([&] { EXPECT_TRUE(fails(done.wait(1), ErrorCode::cancelled)); });
     own = Queue();
     waiting.join();
 }

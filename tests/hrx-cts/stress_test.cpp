@@ -39,7 +39,7 @@ void require(bool right, const char* what) {
 
 TEST_P(StressTest, ThreadsWithQueuesOfTheirOwn) {
     Failure failure;
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (uint32_t t = 0; t < 6; ++t) {
         threads.emplace_back([&, t] {
             failure.guard([&] {
@@ -63,7 +63,7 @@ TEST_P(StressTest, ThreadsWithQueuesOfTheirOwn) {
             });
         });
     }
-    for (std::thread& thread : threads) thread.join();
+    for (std::jthread& thread : threads) thread.join();
     EXPECT_EQ(failure.text(), "");
 }
 
@@ -77,7 +77,7 @@ TEST_P(StressTest, ThreadsOnOneQueueProgramAndSemaphore) {
     std::atomic<uint64_t> next{0};
     std::mutex order;  // values must be submitted in a growing order
     Failure failure;
-    std::vector<std::thread> running;
+    std::vector<std::jthread> running;
     for (uint32_t t = 0; t < threads; ++t) {
         running.emplace_back([&] {
             failure.guard([&] {
@@ -97,7 +97,7 @@ TEST_P(StressTest, ThreadsOnOneQueueProgramAndSemaphore) {
             });
         });
     }
-    for (std::thread& thread : running) thread.join();
+    for (std::jthread& thread : running) thread.join();
     EXPECT_EQ(failure.text(), "");
     must(done.wait(threads * rounds, patience));
     EXPECT_EQ(read(counter, 1).front(), threads * rounds * workgroup);
@@ -137,7 +137,7 @@ TEST_P(StressTest, ARingOfQueuesWithHostAndDeviceSignals) {
 
 TEST_P(StressTest, AllocationFromManyThreads) {
     Failure failure;
-    std::vector<std::thread> threads;
+    std::vector<std::jthread> threads;
     for (uint32_t t = 0; t < 4; ++t) {
         threads.emplace_back([&, t] {
             failure.guard([&] {
@@ -156,7 +156,7 @@ TEST_P(StressTest, AllocationFromManyThreads) {
             });
         });
     }
-    for (std::thread& thread : threads) thread.join();
+    for (std::jthread& thread : threads) thread.join();
     EXPECT_EQ(failure.text(), "");
 }
 
