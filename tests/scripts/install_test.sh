@@ -36,7 +36,7 @@ done
 call ldd "$installed/bin/1bit"
 ends_with 0
 if grep -qE "not found|$build" "$TMP/out"; then bad "$(grep -E "not found|$build" "$TMP/out")"; else good "libraries"; fi
-prints "$installed/lib/1bit/libllama"
+prints "$installed/bin/../lib/1bit/libllama"
 
 # moved to another place, with an empty environment: as on another machine
 mv "$TMP/root" "$TMP/elsewhere"
@@ -50,9 +50,11 @@ ends_with 0
 prints '1bit '
 
 begin "completions"
+# shellcheck disable=SC2016
 call "${clean[@]}" bash -c '. "$1"; COMP_WORDS=(1bit se) COMP_CWORD=1; _1bit; echo "${COMPREPLY[@]}"' - "$installed/share/bash-completion/completions/1bit"
 prints '^serve$'
 if command -v fish >/dev/null; then
+    # shellcheck disable=SC2016
     call "${clean[@]}" XDG_DATA_DIRS="$installed/share" fish --no-config -c 'source $argv[1]; complete -C "1bit se"; complete -C "1bit serve --keep"' "$installed/share/fish/vendor_completions.d/1bit.fish"
     ends_with 0
     prints '^serve\b'
