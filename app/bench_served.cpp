@@ -108,6 +108,7 @@ private:
 struct Stream {
     Clock::time_point begin, first, end;
     uint64_t tokens = 0;
+    double decode = 0;  // tokens/s, as the engine measured it
     std::string problem;
 };
 
@@ -125,7 +126,10 @@ Stream one_request(const Server& server, const std::string& body) try {
                 stream.end = Clock::now();
                 if (!std::exchange(any, true)) stream.first = stream.end;
                 const Json json = Json::parse(event, nullptr, false);
-                if (json.is_object() && json.value("stop", false)) stream.tokens = json.value("tokens_predicted", 0u);
+                if (!json.is_object() || !json.value("stop", false)) continue;
+                stream.tokens = json.value("tokens_predicted", 0u);
+                if (const auto timings = json.find("timings"); timings != json.end() && timings->is_object())
+                    stream.decode = timings->value("predicted_per_second", 0.0);
             }
             return true;
         });
@@ -133,7 +137,7 @@ Stream one_request(const Server& server, const std::string& body) try {
     if (answer && answer->status != 200) stream.problem = "status " + std::to_string(answer->status) + ": " + said;
     return stream;
 } catch (const std::exception& error) {
-    return {{}, {}, {}, 0, error.what()};
+    return {{}, {}, {}, 0, 0, error.what()};
 }
 
 class Clients {
@@ -178,9 +182,7 @@ public:
         cell.tokens_per_second.push_back(double(cell.clients) * request_.generate / seconds_between(first, last));
         for (const Stream& stream : streams) {
             cell.first_token_ms.push_back(seconds_between(stream.begin, stream.first) * 1000);
-            if (stream.tokens > 1)
-                cell.stream_tokens_per_second.push_back(double(stream.tokens - 1) /
-                                                        seconds_between(stream.first, stream.end));
+            if (stream.decode > 0) cell.decode_tokens_per_second.push_back(stream.decode);
         }
         return {};
     }

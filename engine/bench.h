@@ -47,7 +47,7 @@ struct ServedCell {
     std::string device;
     uint32_t clients = 0, prompt = 0, generate = 0;
     std::vector<double> tokens_per_second;         // one a round: generated tokens of all over the round's time
-    std::vector<double> stream_tokens_per_second;  // one a request, after its first token
+    std::vector<double> decode_tokens_per_second;  // one a request, as the engine measured it beside the others
     std::vector<double> first_token_ms;            // one a request
 };
 

@@ -65,13 +65,13 @@ Rows check_rows(const BenchReport& report) {
 const char* const served_title = "Through 1bit serve, requests of all clients begun at once, prompts in no cache";
 
 Rows served_rows(const BenchReport& report) {
-    Rows rows{{"device", "clients", "prompt", "generated", "tokens/s of all", "least-most", "tokens/s of each",
+    Rows rows{{"device", "clients", "prompt", "generated", "tokens/s of all", "least-most", "decode of each",
                "first token, ms", "correct"}};
     for (const ServedCell& cell : report.served) {
         const Spread all = spread_of(cell.tokens_per_second);
         rows.push_back({cell.device, std::to_string(cell.clients), std::to_string(cell.prompt),
                         std::to_string(cell.generate), speed(all.median), speed(all.least) + "-" + speed(all.most),
-                        speed(spread_of(cell.stream_tokens_per_second).median),
+                        speed(spread_of(cell.decode_tokens_per_second).median),
                         speed(spread_of(cell.first_token_ms).median), verdict(report, cell.device)});
     }
     return rows;
@@ -149,7 +149,7 @@ std::string bench_to_json(const BenchReport& report) {
                           {"prompt_tokens", cell.prompt},
                           {"generated_tokens", cell.generate},
                           {"tokens_per_second", spread_of(cell.tokens_per_second).median},
-                          {"stream_tokens_per_second", spread_of(cell.stream_tokens_per_second).median},
+                          {"decode_tokens_per_second", spread_of(cell.decode_tokens_per_second).median},
                           {"first_token_ms", spread_of(cell.first_token_ms).median},
                           {"samples", cell.tokens_per_second}});
     }
