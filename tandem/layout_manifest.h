@@ -34,8 +34,9 @@ public:
     // buffer.
     Result<void> add(const ggml_tensor* tensor, size_t offset, size_t reserved);
 
-    // Compares a member's view of a tensor with what was written down at that offset. A tensor that was never written
-    // down is right as long as it lies within the buffer. Error invalid names the first field that differs.
+    // Compares a member's view of a tensor with what was written down at that offset: type, elements and strides; names
+    // change while a graph is built. A tensor that was never written down is right as long as it lies within the
+    // buffer. Error invalid names the first field that differs.
     Result<void> check(const ggml_tensor* view, size_t offset) const;
 
     // Entries that share bytes, as "A and B": tensors of lasting buffers never do.

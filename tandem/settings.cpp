@@ -85,6 +85,7 @@ Result<void> apply(Settings& settings, std::string_view key, std::string_view va
     if (key == "decode") return settings.decode = value, Result<void>();
     if (key == "strict") return flag(settings.strict);
     if (key == "repeat") return flag(settings.repeat);
+    if (key == "staged") return flag(settings.staged);
     if (key == "min") {
         const auto tokens = number<int64_t>(value);
         if (!tokens || *tokens < 1) return wrong(key, "a number of tokens of at least 1", value);
@@ -117,7 +118,7 @@ Result<void> apply(Settings& settings, std::string_view key, std::string_view va
         return {};
     }
     return Error{ErrorCode::usage, "tandem settings",
-                 "owner, prefill, decode, min, segments, strict, repeat, region, deny or fault",
+                 "owner, prefill, decode, min, segments, strict, repeat, staged, region, deny or fault",
                  "'" + std::string(key) + "'", ""};
 }
 
@@ -145,6 +146,7 @@ std::string to_string(const Settings& settings) {
     if (settings.segments == Segments::never) text += ",segments=never";
     if (settings.strict) text += ",strict=1";
     if (!settings.repeat) text += ",repeat=0";
+    if (settings.staged) text += ",staged=1";
     if (settings.region_limit != 0) text += ",region=" + std::to_string(settings.region_limit);
     for (const auto& denied : settings.deny) text += ",deny=" + denied;
     if (settings.fault.kind != Fault::Kind::none)

@@ -169,7 +169,7 @@ Result<ggml_backend_buffer_t> Tandem::allocate(size_t size) {
     shared->tandem = this;
     shared->buffer = *allocated;
     shared->owner_base = static_cast<char*>(ggml_backend_buffer_get_base(*allocated));
-    shared->host = static_cast<char*>(owner_->host(*allocated));
+    shared->host = settings_.staged ? nullptr : static_cast<char*>(owner_->host(*allocated));
     shared->size = size;
     shared->layout = std::make_unique<LayoutManifest>(size, alignment_);
     const auto fail = [&](Error error) {
