@@ -24,9 +24,6 @@ constexpr std::string_view kBegins[] = {
     // tools/server/server-common.cpp
     "\"prompt\" elements must be",
     "\"prompt\" must not be empty",
-    "\"prompt\" is required",
-    "Only no echo is supported",
-    "Unsupported param: ",
     "Multimodal data provided, but model does not support",
     "image input is not supported",
     "audio input is not supported",

@@ -14,6 +14,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(ServerAddress, Forms) {
     auto text = [](const char* given) {
@@ -138,8 +139,21 @@ TEST(EnginesTable, Rows) {
         {"id":"b","state":"starting","load_progress":0.5,"keep_alive_left_seconds":null},{"id":7},3]})");
     EXPECT_THAT(table, AllOf(HasSubstr("1.0 MiB"), HasSubstr("12 s"), HasSubstr("starting 50 %"), HasSubstr("stays"),
                              HasSubstr("signal 9")));
+    EXPECT_THAT(table, Not(HasSubstr("LAYERS")));
     for (const char* wrong : {"", "x", "[]", "{}", "{\"engines\":{}}", "<html>"})
         EXPECT_FALSE(engines_table(wrong).ok()) << wrong;
+}
+
+// DEV27
+TEST(EnginesTable, DEV27_WhatLiesOnEachDevice) {
+    std::string table = *engines_table(
+        R"({"engines":[{"id":"a","state":"ready","memory":[
+        {"device":"CPU","layers":8,"weights_bytes":1048576,"kv_cache_bytes":2097152,"compute_bytes":3145728},
+        {"device":"Vulkan0\u001b[31m","layers":24,"weights_bytes":"x"},7]},{"id":"b","memory":7}]})");
+    EXPECT_THAT(table, testing::ContainsRegex("MODEL +DEVICE +LAYERS +WEIGHTS +KV CACHE +COMPUTE"));
+    EXPECT_THAT(table, testing::ContainsRegex("a +CPU +8 +1.0 MiB +2.0 MiB +3.0 MiB"));
+    EXPECT_THAT(table, HasSubstr("24"));
+    EXPECT_THAT(table, Not(HasSubstr("\x1b")));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Breaks when a command of the program does not work from the shell: wrong exit code, output that no program can read,
 // an answer that is not the model's.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -109,6 +110,26 @@ describe('run', () => {
         assert.match(result.stdout, /Madrid/);
     });
 
+    test('a pipe that says nothing does not hold a given prompt up, and is told', async () => {
+        const child = spawn(h.program, ['run', 'builtin', 'What is the capital of France?'], { env, stdio: ['pipe', 'pipe', 'pipe'] });
+        file.after(() => child.kill('SIGKILL'));
+        let [stdout, stderr] = ['', ''];
+        child.stdout.on('data', (data) => (stdout += data));
+        child.stderr.on('data', (data) => (stderr += data));
+        const code = await new Promise((resolve) => child.on('close', resolve));
+        assert.equal(code, 0, stderr);
+        assert.match(stdout, /Paris/);
+        assert.match(stderr, /standard input says nothing/);
+    });
+
+    test('standard input beside a prompt is a part of it', async () => {
+        const args = ['run', 'builtin', 'What is the capital of Spain?', '--json', '-n', '2'];
+        const alone = json(await onebit(args));
+        const both = json(await onebit(args, { input: h.longText(100) }));
+        assert.ok(both.tokens.prompt > alone.tokens.prompt + 50, `${both.tokens.prompt} and ${alone.tokens.prompt} tokens`);
+        assert.equal(json(await onebit(args, { input: '' })).tokens.prompt, alone.tokens.prompt);
+    });
+
     test('as JSON', async () => {
         const answer = json(await onebit(['run', 'builtin', 'What is the capital of Italy?', '--json']));
         assert.match(JSON.stringify(answer), /Rome/);
@@ -147,7 +168,7 @@ describe('a server that runs', () => {
         assert.match(JSON.parse(result.stdout).choices[0].message.content, /Paris/);
     });
 
-    test('ps shows the model with measured values (DEV27, UX19)', async () => {
+    test('ps shows the model with measured values (DEV27)', async () => {
         await h.chat(server, 'What is the capital of France?');
         const list = json(await onebit(['ps', '--json', '--port', String(server.port)]));
         const row = list.engines[0];
@@ -156,6 +177,33 @@ describe('a server that runs', () => {
         assert.equal(row.pid, pid);
         const resident = Number(fs.readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * 4096;
         assert.ok(row.resident_bytes > resident / 2 && row.resident_bytes < resident * 2, `${row.resident_bytes}, measured ${resident}`);
+        // all eight layers on the CPU, weights as large as the file's
+        assert.deepEqual(row.memory.map((one) => [one.device, one.layers]), [['CPU', 8]]);
+        const [cpu] = row.memory;
+        const size = fs.statSync(h.model).size;
+        assert.ok(cpu.weights_bytes > size * 0.8 && cpu.weights_bytes < size * 1.2, `${cpu.weights_bytes} of a file of ${size}`);
+        // 1024 cells of K and V of f16 in 8 layers with 2 heads of 64
+        assert.equal(cpu.kv_cache_bytes, 1024 * 8 * 2 * 2 * 64 * 2);
+        assert.ok(cpu.compute_bytes > 0);
+        assert.match((await onebit(['ps', '--port', String(server.port)])).stdout, /DEVICE +LAYERS +WEIGHTS[\s\S]*CPU +8 /);
+    });
+
+    // UX19: what ps shows follows the settings
+    test('UX19: a smaller batch needs less compute memory, and ps shows it', async (context) => {
+        const compute = async (one) => (await h.get(one, '/onebit/ps')).json().engines[0].memory[0].compute_bytes;
+        const small = await h.startServer(context, { engine: ['-c', '1024', '-b', '32', '-ub', '32'] });
+        const [less, more] = [await compute(small), await compute(server)];
+        assert.ok(less > 0 && less < more, `${less} with 32 tokens, ${more} with 512`);
+    });
+
+    // DEV27: half of the layers on another device
+    test('DEV27: ps shows the layers where they lie', { skip: h.noSoftwareVulkan() }, async (context) => {
+        const split = await h.startServer(context, { device: 'Vulkan0', engine: ['-c', '512', '-ngl', '4', '--no-warmup', '--fit', 'off'] });
+        const [row] = (await h.get(split, '/onebit/ps')).json().engines;
+        const on = Object.fromEntries(row.memory.map((one) => [one.device, one]));
+        assert.equal(on.CPU.layers + on.Vulkan0.layers, 8, JSON.stringify(row.memory));
+        assert.ok(on.Vulkan0.layers >= 3 && on.Vulkan0.layers <= 4, JSON.stringify(row.memory));
+        assert.ok(on.Vulkan0.weights_bytes > 0 && on.Vulkan0.kv_cache_bytes > 0 && on.CPU.weights_bytes > 0, JSON.stringify(row.memory));
     });
 
     test('ps without a server is exit code 1 and says what to do', async () => {

@@ -112,6 +112,22 @@ describe('models on demand', () => {
         assert.ok(Math.max(...engines) < 1.5 * Math.min(...engines), engines.join(' '));
     });
 
+    // MF01: the other model goes on
+    test('MF01: a truncated model is refused with both sizes, and a loaded one keeps serving', async (context) => {
+        const folder = h.temporaryFolder(context);
+        const whole = fs.readFileSync(path.join(h.models, 'onebit-tiny-Q4_0.gguf'));
+        fs.writeFileSync(path.join(folder, 'cut.gguf'), whole.subarray(0, Math.floor(whole.length / 2)));
+        const { file } = config(context, `${three}`.replace('models:\n', `models:\n  cut:\n    source: ${folder}/cut.gguf\n`));
+        const server = await onDemand(context, file, ['--max-models', '2']);
+        await ask(server, 'a');
+        const pids = h.enginePids(server);
+        const answer = await ask(server, 'cut');
+        assert.ok(answer.status >= 400 && answer.status < 500, `${answer.status} ${answer.text}`);
+        assert.match(answer.json().error.message, new RegExp(`${Math.floor(whole.length / 2)}|truncated`));
+        assert.match((await ask(server, 'a')).text, /Paris/);
+        assert.deepEqual(h.enginePids(server), pids);
+    });
+
     // UX03
     test('UX03: a pinned model stays while others swap', async (context) => {
         const { file } = config(context, three.replace('aliases: [first]', 'pin: true'));
@@ -165,6 +181,20 @@ describe('models on demand', () => {
     });
 });
 
+describe('without a model', () => {
+    test('the default one loads at start, and makes room for another', async (context) => {
+        const { file } = config(context, 'default_model: only\nmodels:\n  only:\n    source: MODELS/onebit-tiny-Q8_0.gguf\ndefaults: {devices: [CPU], context: 512, parallel: 1}\n');
+        const server = await onDemand(context, file);
+        await h.until('it is ready without a request', async () => (await loaded(server)).includes('only'));
+        assert.equal((await h.get(server, '/health')).json().models[0], 'only');
+        const [pid] = h.enginePids(server);
+        assert.match((await h.chat(server, 'What is the capital of France?')).text, /Paris/);
+        assert.deepEqual(h.enginePids(server), [pid]);
+        assert.match((await ask(server, 'builtin')).text, /Paris/);
+        assert.deepEqual(await loaded(server), ['builtin']);
+    });
+});
+
 describe('devices that are named', () => {
     // DEV17
     test('DEV17: a device that does not exist fails the start and is named', async (context) => {
@@ -174,5 +204,18 @@ describe('devices that are named', () => {
             assert.ok([1, 2].includes(result.code), `exit code ${result.code}: ${result.stderr}`);
             assert.match(result.stderr, new RegExp(device));
         }
+    });
+});
+
+describe('a chat template', () => {
+    // API30
+    test('API30: one that the engine cannot run fails the start with its words', async (context) => {
+        const folder = h.temporaryFolder(context);
+        const template = path.join(folder, 'bad.jinja');
+        fs.writeFileSync(template, '{% for m in messages %}{{ m.content | no_such_filter }}{% endfor %}');
+        const args = ['serve', h.model, '--device', 'CPU', '--port', String(await h.freePort()), '--', '-c', '512', '--chat-template-file', template];
+        const result = await h.run(h.program, args, { env: h.environment(folder) });
+        assert.equal(result.code, 1, result.stderr);
+        assert.match(result.stderr, /template is not supported[^]*no_such_filter/);
     });
 });

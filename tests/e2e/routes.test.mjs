@@ -61,6 +61,19 @@ describe('routes of a chat model', () => {
         }
     });
 
+    // API06: llama.cpp leaves text.format out; the supervisor says it in the field that llama.cpp obeys
+    test('API06: a JSON schema of the responses API holds, also as a stream', async () => {
+        const text = { format: { type: 'json_schema', name: 'person', schema: person, strict: true } };
+        const input = 'Describe a person as JSON.';
+        const check = (output) => assert.deepEqual(Object.keys(JSON.parse(output)).sort(), ['age', 'name']);
+        check((await client.responses.create({ model: 'builtin', input, text, temperature: 0.9, max_output_tokens: 96 })).output_text);
+        let output = '';
+        for await (const event of await client.responses.create({ model: 'builtin', input, text, temperature: 0.9, max_output_tokens: 96, stream: true })) {
+            if (event.type === 'response.output_text.delta') output += event.delta;
+        }
+        check(output);
+    });
+
     test('a grammar holds', async () => {
         const answer = (await h.post(server, '/completion', { prompt: 'yes or no:', n_predict: 8, grammar: 'root ::= "yes" | "no"' })).json();
         assert.match(answer.content, /^(yes|no)$/);
@@ -133,6 +146,15 @@ describe('tools', () => {
             assert.equal(typeof JSON.parse(call.function.arguments).city, 'string');
             assert.equal(answer.choices[0].finish_reason, 'tool_calls');
         }
+    });
+
+    // API26: a call that was cut off says so
+    test('a tool call that is cut off has finish_reason length', async () => {
+        const answer = await client.chat.completions.create({
+            model: 'builtin', temperature: 0, max_tokens: 6, tools: [weather], tool_choice: 'required',
+            messages: [{ role: 'user', content: 'How is the weather in Paris?' }],
+        });
+        assert.equal(answer.choices[0].finish_reason, 'length');
     });
 
     // API25: arguments flow in pieces that join to JSON
@@ -209,18 +231,61 @@ describe('routes of an embedding model', () => {
         assert.ok(dot(one.embedding, answer.data[777].embedding) > 0.999);
     });
 
-    // API31: an input above the physical batch is served, or refused with both numbers
+    // API31: an input above the physical batch is refused with both numbers
     test('API31: an input above the physical batch', async () => {
         const { tokens } = (await h.post(server, '/tokenize', { content: h.longText(700) })).json();
         assert.ok(tokens.length > 512, `${tokens.length} tokens`);
         const answer = await h.post(server, '/v1/embeddings', { input: h.longText(700) });
-        if (answer.status !== 200) assert.match(answer.text, new RegExp(`${tokens.length}.*512`));
+        assert.equal(answer.status, 400, answer.text);
+        const { error } = answer.json();
+        assert.equal(error.n_ubatch, 512);
+        assert.ok(error.n_prompt_tokens >= tokens.length && error.n_prompt_tokens <= tokens.length + 2, answer.text);
+        assert.match(error.message, new RegExp(`512 .*${error.n_prompt_tokens}`));
+        await assert.rejects(client.embeddings.create({ model: 'builtin', input: ['short', h.longText(700)] }), /512/);
         assert.match((await h.post(server, '/v1/embeddings', { input: 'short' })).text, /"embedding"/);
+    });
+
+    test('inputs of a wrong type are a 400', async () => {
+        for (const body of [{}, { input: 7 }, { input: {} }, { input: [] }, { input: '' }, { input: 'x', encoding_format: 7 }, { input: [[-1]] }, { input: 'x', encoding_format: 'no' }]) {
+            for (const route of ['/v1/embeddings', '/embedding']) {
+                const answer = await h.post(server, route, body);
+                assert.equal(answer.status, 400, `${route} ${JSON.stringify(body)}: ${answer.status} ${answer.text}`);
+            }
+        }
     });
 
     test('reranking refuses a model that cannot rank', async () => {
         const answer = await h.post(server, '/v1/rerank', { query: 'a', documents: ['b'] });
         assert.ok([400, 501].includes(answer.status), `${answer.status} ${answer.text}`);
         assert.ok(answer.json().error.message);
+    });
+});
+
+// The built-in model cannot rank well, but it can be made to give scores.
+describe('routes of a model that ranks', () => {
+    let server;
+    before(async () => {
+        server = await h.startServer(file, { engine: ['--reranking', '-c', '1024', '-np', '1', '-ub', '64', '-b', '64'] });
+    });
+
+    test('documents get scores', async () => {
+        const { results } = (await h.post(server, '/v1/rerank', { query: 'a', documents: ['b', 'c'] })).json();
+        assert.deepEqual(results.map((one) => one.index).sort(), [0, 1]);
+        assert.ok(results.every((one) => Number.isFinite(one.relevance_score)));
+    });
+
+    test('API31: a document above the physical batch is refused with both numbers', async () => {
+        const answer = await h.post(server, '/v1/rerank', { query: 'a', documents: ['b', h.longText(200)] });
+        assert.equal(answer.status, 400, answer.text);
+        const { error } = answer.json();
+        assert.equal(error.n_ubatch, 64);
+        assert.ok(error.n_prompt_tokens > 100 && error.message.includes(`${error.n_prompt_tokens}`), answer.text);
+    });
+
+    test('fields of a wrong type are a 400', async () => {
+        for (const body of [{}, { query: 7, documents: ['x'] }, { query: 'a' }, { query: 'a', documents: 7 }, { query: 'a', documents: [7] }, { query: 'a', documents: [] }]) {
+            const answer = await h.post(server, '/v1/rerank', body);
+            assert.equal(answer.status, 400, `${JSON.stringify(body)}: ${answer.status} ${answer.text}`);
+        }
     });
 });

@@ -46,6 +46,10 @@ describe('web page', { skip }, () => {
 
     test('the page and its parts come without a network name in them', async (context) => {
         const server = await h.startServer(context, { engine: ['-c', '512'] });
+        const plain = await h.get(server, '/');
+        assert.equal(plain.status, 200);
+        assert.equal(plain.headers['content-encoding'], undefined);
+        assert.match(plain.text, /<html/);
         const answer = await h.get(server, '/', { 'accept-encoding': 'gzip' });
         assert.equal(answer.status, 200);
         const html = (answer.headers['content-encoding'] === 'gzip' ? gunzipSync(answer.bytes) : answer.bytes).toString();

@@ -37,10 +37,7 @@ TEST(ClientFault, messages_that_only_a_request_leads_to) {
              "\"prompt\" elements must be a string, a list of tokens, a JSON object containing a prompt string, or a "
              "list",
              "\"prompt\" must not be empty",
-             "\"prompt\" is required",
              "'messages' is required",
-             "Unsupported param: suffix",
-             "Only no echo is supported",
              "Failed to parse messages: Missing 'role' in message: {}",
              "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
              "Cannot use both json_schema and grammar",
