@@ -97,9 +97,11 @@ private:
     }
 
     Result<void> object(const json& schema, const std::string& path) {
-        if (const auto properties = schema.find("properties"); properties != schema.end() && properties->is_object())
+        if (const auto properties = schema.find("properties"); properties != schema.end() && properties->is_object()) {
+            const std::string above = path + ".properties.";
             for (const auto& [name, property] : properties->items())
-                ONEBIT_RETURN_IF_ERROR(node(property, path + ".properties." + name));
+                ONEBIT_RETURN_IF_ERROR(node(property, above + name));
+        }
         const auto more = schema.find("additionalProperties");
         return more == schema.end() ? Result<void>{} : node(*more, path + ".additionalProperties");
     }

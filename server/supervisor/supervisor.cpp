@@ -146,7 +146,7 @@ void Supervisor::set_up_routes() {
         [this](const httplib::Request&, httplib::Response& response, std::exception_ptr failure) {
             std::string text = "an unknown exception";
             try {
-                std::rethrow_exception(failure);
+                std::rethrow_exception(std::move(failure));
             } catch (const std::exception& exception) {
                 text = exception.what();
             } catch (...) {
