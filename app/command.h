@@ -27,6 +27,7 @@ void add_devices(CLI::App& app, CommandRun* run);
 void add_doctor(CLI::App& app, CommandRun* run);
 void add_bench(CLI::App& app, CommandRun* run);
 void add_plan(CLI::App& app, CommandRun* run);
+void add_verify(CLI::App& app, CommandRun* run);
 void add_models(CLI::App& app, CommandRun* run);
 void add_pull(CLI::App& app, CommandRun* run);
 void add_ps(CLI::App& app, CommandRun* run);
