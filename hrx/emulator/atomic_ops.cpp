@@ -137,7 +137,6 @@ std::string bind_lds_atomic(BindContext& context, const Operation& operation) {
         MEMORY(prefix, "add_u64", u64, (ATOMIC(u64, old + data)), 8),                                                 \
         MEMORY(prefix, "sub_u32", u32, (ATOMIC(u32, old - data)), 4),                                                 \
         MEMORY(prefix, "sub_u64", u64, (ATOMIC(u64, old - data)), 8),                                                 \
-        MEMORY(prefix, "csub_u32", u32, (ATOMIC(u32, old < data ? 0 : old - data)), 4),                               \
         MEMORY(prefix, "min_i32", u32, atomic_min_signed<u32>, 4),                                                    \
         MEMORY(prefix, "min_i64", u64, atomic_min_signed<u64>, 8),                                                    \
         MEMORY(prefix, "max_i32", u32, atomic_max_signed<u32>, 4),                                                    \
@@ -165,6 +164,8 @@ std::string bind_lds_atomic(BindContext& context, const Operation& operation) {
 const Operation kOperations[] = {
     MEMORY_ATOMICS("global"),
     MEMORY_ATOMICS("flat"),
+    // a subtraction that stops at 0
+    MEMORY("global", "csub_u32", u32, (ATOMIC(u32, old < data ? 0 : old - data)), 4),
     LDS_BOTH("add", "u32", u32, (ATOMIC(u32, old + data)), 4),
     LDS_BOTH("add", "u64", u64, (ATOMIC(u64, old + data)), 8),
     LDS_BOTH("sub", "u32", u32, (ATOMIC(u32, old - data)), 4),

@@ -11,12 +11,13 @@ namespace {
 const std::map<std::string_view, const Operation*>& operation_map() {
     static const auto map = [] {
         std::map<std::string_view, const Operation*> built;
-        for (auto table :
-             {scalar_operations(), scalar64_operations(), scalar_memory_operations(), control_operations(),
-              vector_f32_operations(), vector_f16_operations(), vector_f64_operations(), vector_integer_operations(),
-              vector_packed_operations(), vector_convert_operations(), vector_carry_operations(),
-              vector_divide_operations(), compare_operations(), lane_operations(), dot_operations(), wmma_operations(),
-              lds_operations(), memory_operations(), atomic_operations()})
+        for (auto table : {scalar_operations(),        scalar64_operations(),       scalar_f16_operations(),
+                           scalar_memory_operations(), control_operations(),        vector_f32_operations(),
+                           vector_f16_operations(),    vector_f64_operations(),     vector_integer_operations(),
+                           vector_packed_operations(), vector_convert_operations(), vector_carry_operations(),
+                           vector_divide_operations(), compare_operations(),        lane_operations(),
+                           dot_operations(),           wmma_operations(),           lds_operations(),
+                           memory_operations(),        atomic_operations()})
             for (const Operation& operation : table) built.emplace(operation.mnemonic, &operation);
         return built;
     }();

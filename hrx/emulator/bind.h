@@ -45,6 +45,7 @@ std::vector<std::string> covered_mnemonics();
 // Tables, one a file.
 std::span<const Operation> scalar_operations();
 std::span<const Operation> scalar64_operations();
+std::span<const Operation> scalar_f16_operations();
 std::span<const Operation> scalar_memory_operations();
 std::span<const Operation> control_operations();
 std::span<const Operation> vector_f32_operations();

@@ -135,59 +135,47 @@ std::string bind_compare(BindContext& context, const Operation& operation) {
 
 namespace {
 
-#define COMPARES(prefix, name, type, letter, compare_all)                                                             \
-    {prefix "lt_" name, "m:" letter letter, bind_compare, nullptr,                                                    \
-     compare_all<[](auto a, auto b) { return type::get(a) < type::get(b); }>},                                        \
-        {prefix "eq_" name, "m:" letter letter, bind_compare, nullptr,                                                \
-         compare_all<[](auto a, auto b) { return type::get(a) == type::get(b); }>},                                   \
-        {prefix "le_" name, "m:" letter letter, bind_compare, nullptr,                                                \
-         compare_all<[](auto a, auto b) { return type::get(a) <= type::get(b); }>},                                   \
-        {prefix "gt_" name, "m:" letter letter, bind_compare, nullptr,                                                \
-         compare_all<[](auto a, auto b) { return (type::get(a) > type::get(b)); }>},                                  \
-        {prefix "ge_" name, "m:" letter letter, bind_compare, nullptr,                                                \
-         compare_all<[](auto a, auto b) { return type::get(a) >= type::get(b); }>},                                   \
-        {prefix "f_" name, "m:" letter letter, bind_compare, nullptr, compare_all<[](auto, auto) { return false; }>}, \
-    {                                                                                                                 \
-        prefix "t_" name, "m:" letter letter, bind_compare, nullptr, compare_all<[](auto, auto) { return true; }>     \
+#define COMPARE(prefix, condition, name, letter, compare_all, ...)            \
+    {                                                                         \
+        prefix condition "_" name, "m:" letter letter, bind_compare, nullptr, \
+            compare_all<[](auto a, auto b) { return __VA_ARGS__; }>           \
     }
 
-#define INTEGER_COMPARES(prefix, name, type, letter, compare_all)                    \
-    COMPARES(prefix, name, type, letter, compare_all), {                             \
-        prefix "ne_" name, "m:" letter letter, bind_compare, nullptr,                \
-            compare_all<[](auto a, auto b) { return type::get(a) != type::get(b); }> \
-    }
+#define COMPARES(prefix, name, type, letter, all)                                 \
+    COMPARE(prefix, "lt", name, letter, all, (type::get(a) < type::get(b))),      \
+        COMPARE(prefix, "eq", name, letter, all, (type::get(a) == type::get(b))), \
+        COMPARE(prefix, "le", name, letter, all, (type::get(a) <= type::get(b))), \
+        COMPARE(prefix, "gt", name, letter, all, (type::get(a) > type::get(b))),  \
+        COMPARE(prefix, "ge", name, letter, all, (type::get(a) >= type::get(b)))
+
+// False and true for everything; 16-bit integers do not have them.
+#define CONSTANTS(prefix, name, letter, all)                            \
+    COMPARE(prefix, "f", name, letter, all, ((void)a, (void)b, false)), \
+        COMPARE(prefix, "t", name, letter, all, ((void)a, (void)b, true))
+
+#define INTEGER_COMPARES(prefix, name, type, letter, all) \
+    COMPARES(prefix, name, type, letter, all), COMPARE(prefix, "ne", name, letter, all, (type::get(a) != type::get(b)))
 
 // The names with n are true for NaN: not less than, and so on; lg is less or greater; o and u ordered and not.
-#define FLOAT_COMPARES(prefix, name, type, letter, compare_all)                                                        \
-    COMPARES(prefix, name, type, letter, compare_all),                                                                 \
-        {prefix "lg_" name, "m:" letter letter, bind_compare, nullptr,                                                 \
-         compare_all<[](auto a, auto b) { return type::get(a) < type::get(b) || (type::get(a) > type::get(b)); }>},    \
-        {prefix "o_" name, "m:" letter letter, bind_compare, nullptr,                                                  \
-         compare_all<[](auto a, auto b) { return !std::isunordered(type::get(a), type::get(b)); }>},                   \
-        {prefix "u_" name, "m:" letter letter, bind_compare, nullptr,                                                  \
-         compare_all<[](auto a, auto b) { return std::isunordered(type::get(a), type::get(b)); }>},                    \
-        {prefix "nge_" name, "m:" letter letter, bind_compare, nullptr,                                                \
-         compare_all<[](auto a, auto b) { return !(type::get(a) >= type::get(b)); }>},                                 \
-        {prefix "nlg_" name, "m:" letter letter, bind_compare, nullptr,                                                \
-         compare_all<[](auto a, auto b) { return !(type::get(a) < type::get(b) || (type::get(a) > type::get(b))); }>}, \
-        {prefix "ngt_" name, "m:" letter letter, bind_compare, nullptr,                                                \
-         compare_all<[](auto a, auto b) { return !((type::get(a) > type::get(b))); }>},                                \
-        {prefix "nle_" name, "m:" letter letter, bind_compare, nullptr,                                                \
-         compare_all<[](auto a, auto b) { return !(type::get(a) <= type::get(b)); }>},                                 \
-        {prefix "neq_" name, "m:" letter letter, bind_compare, nullptr,                                                \
-         compare_all<[](auto a, auto b) { return !(type::get(a) == type::get(b)); }>},                                 \
-    {                                                                                                                  \
-        prefix "nlt_" name, "m:" letter letter, bind_compare, nullptr,                                                 \
-            compare_all<[](auto a, auto b) { return !(type::get(a) < type::get(b)); }>                                 \
-    }
+#define FLOAT_COMPARES(prefix, name, type, letter, all)                                                               \
+    COMPARES(prefix, name, type, letter, all), CONSTANTS(prefix, name, letter, all),                                  \
+        COMPARE(prefix, "lg", name, letter, all, (type::get(a) < type::get(b)) || (type::get(a) > type::get(b))),     \
+        COMPARE(prefix, "o", name, letter, all, !std::isunordered(type::get(a), type::get(b))),                       \
+        COMPARE(prefix, "u", name, letter, all, std::isunordered(type::get(a), type::get(b))),                        \
+        COMPARE(prefix, "nge", name, letter, all, !(type::get(a) >= type::get(b))),                                   \
+        COMPARE(prefix, "nlg", name, letter, all, !((type::get(a) < type::get(b)) || (type::get(a) > type::get(b)))), \
+        COMPARE(prefix, "ngt", name, letter, all, !(type::get(a) > type::get(b))),                                    \
+        COMPARE(prefix, "nle", name, letter, all, !(type::get(a) <= type::get(b))),                                   \
+        COMPARE(prefix, "neq", name, letter, all, !(type::get(a) == type::get(b))),                                   \
+        COMPARE(prefix, "nlt", name, letter, all, !(type::get(a) < type::get(b)))
 
 #define ALL_COMPARES(prefix)                                                                                           \
-    INTEGER_COMPARES(prefix, "i32", I32, "u", compare_words),                                                          \
-        INTEGER_COMPARES(prefix, "u32", U32, "u", compare_words),                                                      \
+    INTEGER_COMPARES(prefix, "i32", I32, "u", compare_words), CONSTANTS(prefix, "i32", "u", compare_words),            \
+        INTEGER_COMPARES(prefix, "u32", U32, "u", compare_words), CONSTANTS(prefix, "u32", "u", compare_words),        \
         INTEGER_COMPARES(prefix, "i16", I16, "w", compare_words),                                                      \
         INTEGER_COMPARES(prefix, "u16", U16, "w", compare_words),                                                      \
-        INTEGER_COMPARES(prefix, "i64", I64, "q", compare_wide),                                                       \
-        INTEGER_COMPARES(prefix, "u64", U64, "q", compare_wide),                                                       \
+        INTEGER_COMPARES(prefix, "i64", I64, "q", compare_wide), CONSTANTS(prefix, "i64", "q", compare_wide),          \
+        INTEGER_COMPARES(prefix, "u64", U64, "q", compare_wide), CONSTANTS(prefix, "u64", "q", compare_wide),          \
         FLOAT_COMPARES(prefix, "f32", F32, "f", compare_words),                                                        \
         FLOAT_COMPARES(prefix, "f16", F16, "h", compare_words), FLOAT_COMPARES(prefix, "f64", F64, "d", compare_wide), \
         {prefix "class_f32", "m:fu", bind_compare, nullptr, class_f32},                                                \

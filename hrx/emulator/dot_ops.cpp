@@ -95,7 +95,6 @@ std::string bind_dot(BindContext& context, const Operation& operation) {
 
 const Operation kOperations[] = {
     {"v_dot2_f32_f16", "f:ppf", bind_vector, word_3<dot2_f32_f16>},
-    {"v_dot2c_f32_f16", "f:ppa", bind_vector, word_3<dot2_f32_f16>},
     {"v_dot2acc_f32_f16", "f:ppa", bind_vector, word_3<dot2_f32_f16>},
     {"v_dot2_f32_bf16", "f:ppf", bind_vector, word_3<dot2_f32_bf16>},
     {"v_dot2_f16_f16", "h:pph", bind_vector, word_3<dot2_f16_f16>},

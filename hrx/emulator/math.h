@@ -36,8 +36,13 @@ T ieee_med3(T a, T b, T c) {
 }
 
 // Fraction in [0, 1): never rounds up to 1.
-inline float fraction(float x) { return std::fmin(x - std::floor(x), 0x1.fffffep-1f); }
-inline double fraction(double x) { return std::fmin(x - std::floor(x), 0x1.fffffffffffffp-1); }
+template <typename T>
+T fraction(T x, T below_one) {
+    const T result = x - std::floor(x);
+    return result >= 1 ? below_one : result;
+}
+inline float fraction(float x) { return fraction(x, 0x1.fffffep-1f); }
+inline double fraction(double x) { return fraction(x, 0x1.fffffffffffffp-1); }
 
 template <typename T>
 T frexp_mantissa(T x) {

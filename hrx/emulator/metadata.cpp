@@ -1,31 +1,27 @@
 #include "hrx/emulator/metadata.h"
 
-#include "llvm/BinaryFormat/MsgPackDocument.h"
+#include "hrx/emulator/msgpack.h"
 
 namespace onebit::emulator {
 namespace {
 
-using llvm::msgpack::DocNode;
-using llvm::msgpack::MapDocNode;
+using Kind = MsgPackValue::Kind;
 
 Error damaged(const std::string& what) {
     return Error{ErrorCode::invalid, "code object metadata", what, "something else", "compile the kernel again"};
 }
 
-u32 number(MapDocNode& map, llvm::StringRef key, u32 absent = 0) {
-    auto found = map.find(key);
-    if (found == map.end()) return absent;
-    if (found->second.getKind() == llvm::msgpack::Type::UInt) return static_cast<u32>(found->second.getUInt());
-    if (found->second.getKind() == llvm::msgpack::Type::Int) return static_cast<u32>(found->second.getInt());
-    return absent;
+u32 number(const MsgPackValue& map, const std::string& key, u32 absent = 0) {
+    const MsgPackValue* found = map.find(key, Kind::integer);
+    return found == nullptr ? absent : static_cast<u32>(found->integer);
 }
 
-std::string text(MapDocNode& map, llvm::StringRef key) {
-    auto found = map.find(key);
-    return found != map.end() && found->second.isString() ? found->second.getString().str() : std::string();
+std::string text(const MsgPackValue& map, const std::string& key) {
+    const MsgPackValue* found = map.find(key, Kind::text);
+    return found == nullptr ? std::string() : found->text;
 }
 
-KernelMetadata read_kernel(MapDocNode& map) {
+KernelMetadata read_kernel(const MsgPackValue& map) {
     KernelMetadata kernel;
     kernel.name = text(map, ".name");
     kernel.symbol = text(map, ".symbol");
@@ -37,36 +33,25 @@ KernelMetadata read_kernel(MapDocNode& map) {
     kernel.scalar_registers = number(map, ".sgpr_count");
     kernel.wave_size = number(map, ".wavefront_size");
     kernel.maximal_group_size = number(map, ".max_flat_workgroup_size");
-    auto stack = map.find(".uses_dynamic_stack");
-    kernel.dynamic_stack =
-        stack != map.end() && stack->second.getKind() == llvm::msgpack::Type::Boolean && stack->second.getBool();
-    auto arguments = map.find(".args");
-    if (arguments == map.end() || !arguments->second.isArray()) return kernel;
-    for (DocNode& node : arguments->second.getArray()) {
-        if (!node.isMap()) continue;
-        MapDocNode& entry = node.getMap();
-        kernel.arguments.push_back(
-            {text(entry, ".name"), text(entry, ".value_kind"), number(entry, ".offset"), number(entry, ".size")});
-    }
+    const MsgPackValue* stack = map.find(".uses_dynamic_stack", Kind::boolean);
+    kernel.dynamic_stack = stack != nullptr && stack->boolean;
+    if (const MsgPackValue* arguments = map.find(".args", Kind::array))
+        for (const MsgPackValue& entry : arguments->array)
+            kernel.arguments.push_back(
+                {text(entry, ".name"), text(entry, ".value_kind"), number(entry, ".offset"), number(entry, ".size")});
     return kernel;
 }
 
 }  // namespace
 
 Result<Metadata> parse_metadata(std::span<const u8> note) {
-    llvm::msgpack::Document document;
-    if (!document.readFromBlob(llvm::StringRef(reinterpret_cast<const char*>(note.data()), note.size()), false))
-        return damaged("a msgpack document");
-    if (!document.getRoot().isMap()) return damaged("a map at the root");
-    MapDocNode& root = document.getRoot().getMap();
+    auto document = parse_msgpack(note);
+    if (!document) return damaged("a msgpack document");
     Metadata metadata;
-    metadata.target = text(root, "amdhsa.target");
-    auto kernels = root.find("amdhsa.kernels");
-    if (kernels == root.end() || !kernels->second.isArray()) return damaged("an array 'amdhsa.kernels'");
-    for (DocNode& node : kernels->second.getArray()) {
-        if (!node.isMap()) return damaged("a map for each kernel");
-        metadata.kernels.push_back(read_kernel(node.getMap()));
-    }
+    metadata.target = text(*document, "amdhsa.target");
+    const MsgPackValue* kernels = document->find("amdhsa.kernels", Kind::array);
+    if (kernels == nullptr) return damaged("an array 'amdhsa.kernels'");
+    for (const MsgPackValue& kernel : kernels->array) metadata.kernels.push_back(read_kernel(kernel));
     return metadata;
 }
 

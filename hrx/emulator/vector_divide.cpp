@@ -13,11 +13,11 @@ template <typename T>
 struct Format;
 template <>
 struct Format<float> {
-    static constexpr int kScale = 64, kBias = 127, kFar = 96, kTiny = 23, kBack = 32;
+    static constexpr int kScale = 64, kBias = 127, kFar = 96, kTiny = 23;
 };
 template <>
 struct Format<double> {
-    static constexpr int kScale = 128, kBias = 1023, kFar = 768, kTiny = 53, kBack = 64;
+    static constexpr int kScale = 128, kBias = 1023, kFar = 768, kTiny = 53;
 };
 
 // Biased exponent, 0 for zero and denormals.
@@ -73,6 +73,8 @@ T div_fixup(T a, T b, T c) {
     const int limit = sizeof(T) == 4 ? 150 : 1075;
     if (exponent_of(c) - exponent_of(b) < -limit) return negative ? -T{0} : T{0};
     if (exponent_of(b) == 2 * Format<T>::kBias + 1) return negative ? -infinity : infinity;
+    // numbers whose quotient is none: the steps before overflowed
+    if (a != a) return negative ? -infinity : infinity;
     return negative ? -std::fabs(a) : std::fabs(a);
 }
 
@@ -94,6 +96,14 @@ void div_scale_f64(u32* d, const u32* a, const u32* b, const u32* c) {
     }
 }
 
+// Undoes the scaling of V_DIV_SCALE, up for large quotients and down for small ones. The reference's text gives half of
+// the power, with which divisions would be wrong.
+template <typename T>
+T scale_back(T sum, T quotient) {
+    const int scale = Format<T>::kScale;
+    return std::ldexp(sum, exponent_of(quotient) > Format<T>::kBias ? scale : -scale);
+}
+
 void execute_fmas(Wave& wave, const Instruction& i) {
     alignas(64) u32 buffers[3][2 * kLanes];
     alignas(64) u32 out[2 * kLanes];
@@ -105,9 +115,9 @@ void execute_fmas(Wave& wave, const Instruction& i) {
     for (int lane = 0; lane < kLanes; ++lane) {
         if ((scaled >> lane & 1) == 0) continue;
         if (i.destination.words == 1) {
-            out[lane] = bits_of(std::ldexp(as_f32(out[lane]), Format<float>::kBack));
+            out[lane] = bits_of(scale_back(as_f32(out[lane]), as_f32(c[lane])));
         } else {
-            const u64 result = bits_of(std::ldexp(as_f64(wide_at(out, lane)), Format<double>::kBack));
+            const u64 result = bits_of(scale_back(as_f64(wide_at(out, lane)), as_f64(wide_at(c, lane))));
             out[lane] = static_cast<u32>(result);
             out[kLanes + lane] = static_cast<u32>(result >> 32);
         }

@@ -57,7 +57,7 @@ const Operation kOperations[] = {
     {"v_sin_f16", "h:h", bind_vector, f16_1<sine_of_turns>},
     {"v_cos_f16", "h:h", bind_vector, f16_1<cosine_of_turns>},
     // the largest f16 below 1 bounds the fraction
-    {"v_fract_f16", "h:h", bind_vector, f16_1<[](float a) { return std::fmin(a - std::floor(a), 0x1.ffcp-1f); }>},
+    {"v_fract_f16", "h:h", bind_vector, f16_1<[](float a) { return fraction(a, 0x1.ffcp-1f); }>},
     {"v_trunc_f16", "h:h", bind_vector, f16_1<[](float a) { return std::trunc(a); }>},
     {"v_ceil_f16", "h:h", bind_vector, f16_1<[](float a) { return std::ceil(a); }>},
     {"v_rndne_f16", "h:h", bind_vector, f16_1<[](float a) { return std::rint(a); }>},

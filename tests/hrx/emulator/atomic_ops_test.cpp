@@ -101,7 +101,9 @@ void memory_row(const Row& row, const std::string& segment, bool returns) {
         EXPECT_EQ(memory[0] & mask, wanted) << text;
         EXPECT_EQ(memory[0] & ~mask, v.old & ~mask) << text;
         EXPECT_EQ(memory[1], 0x7777777777777777u) << text;
-        if (returns) EXPECT_EQ(row.wide ? machine.get_v64(0, 4) : machine.get_v(0, 4), v.old & mask) << text;
+        if (returns) {
+            EXPECT_EQ(row.wide ? machine.get_v64(0, 4) : machine.get_v(0, 4), v.old & mask) << text;
+        }
     }
 }
 
@@ -124,7 +126,9 @@ void lds_row(const Row& row, bool returns) {
         std::memcpy(&memory, &machine.lds_bytes()[16], 8);
         EXPECT_EQ(memory & mask, row.formula(v.old & mask, v.data & mask, v.compare & mask) & mask) << text;
         EXPECT_EQ(memory & ~mask, v.old & ~mask) << text;
-        if (returns) EXPECT_EQ(row.wide ? machine.get_v64(0, 4) : machine.get_v(0, 4), v.old & mask) << text;
+        if (returns) {
+            EXPECT_EQ(row.wide ? machine.get_v64(0, 4) : machine.get_v(0, 4), v.old & mask) << text;
+        }
     }
 }
 

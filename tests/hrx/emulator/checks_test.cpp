@@ -11,12 +11,12 @@ namespace {
 alignas(64) u32 g_memory[64];
 
 // A machine whose s[4:5] and v[8:9] point to memory that it may touch.
-Machine with_memory() {
-    Machine machine;
-    machine.memory().add({reinterpret_cast<u64>(g_memory), sizeof(g_memory), true});
-    machine.s64(4, reinterpret_cast<u64>(g_memory)).v64(8, [](int) { return reinterpret_cast<u64>(g_memory); });
-    return machine;
-}
+struct MemoryMachine : Machine {
+    MemoryMachine() {
+        memory().add({reinterpret_cast<u64>(g_memory), sizeof(g_memory), true});
+        s64(4, reinterpret_cast<u64>(g_memory)).v64(8, [](int) { return reinterpret_cast<u64>(g_memory); });
+    }
+};
 
 // kind: what must be found; text: what its message must name.
 void expect_trap(const std::optional<Trap>& trap, TrapKind kind, const std::string& text) {
@@ -28,53 +28,54 @@ void expect_trap(const std::optional<Trap>& trap, TrapKind kind, const std::stri
 }  // namespace
 
 TEST(Waits, LoadsMustBeWaitedFor) {
-    expect_trap(with_memory().run("global_load_b32 v0, v[8:9], off\nv_add_f32 v1, v0, v0"), TrapKind::missing_wait,
+    expect_trap(MemoryMachine().run("global_load_b32 v0, v[8:9], off\nv_add_f32 v1, v0, v0"), TrapKind::missing_wait,
                 "vmcnt");
-    EXPECT_FALSE(with_memory().run("global_load_b32 v0, v[8:9], off\ns_waitcnt vmcnt(0)\nv_add_f32 v1, v0, v0"));
-    expect_trap(with_memory().run("s_load_b32 s0, s[4:5], 0\ns_add_u32 s1, s0, 1"), TrapKind::missing_wait, "lgkmcnt");
-    EXPECT_FALSE(with_memory().run("s_load_b32 s0, s[4:5], 0\ns_waitcnt lgkmcnt(0)\ns_add_u32 s1, s0, 1"));
+    EXPECT_FALSE(MemoryMachine().run("global_load_b32 v0, v[8:9], off\ns_waitcnt vmcnt(0)\nv_add_f32 v1, v0, v0"));
+    expect_trap(MemoryMachine().run("s_load_b32 s0, s[4:5], 0\ns_add_u32 s1, s0, 1"), TrapKind::missing_wait,
+                "lgkmcnt");
+    EXPECT_FALSE(MemoryMachine().run("s_load_b32 s0, s[4:5], 0\ns_waitcnt lgkmcnt(0)\ns_add_u32 s1, s0, 1"));
     Machine lds;
     expect_trap(lds.lds(64).v(1, 0u).run("ds_load_b32 v0, v1\nv_mov_b32 v2, v0"), TrapKind::missing_wait, "lgkmcnt");
     // a wait for another counter is none
-    expect_trap(with_memory().run("global_load_b32 v0, v[8:9], off\ns_waitcnt lgkmcnt(0)\nv_mov_b32 v1, v0"),
+    expect_trap(MemoryMachine().run("global_load_b32 v0, v[8:9], off\ns_waitcnt lgkmcnt(0)\nv_mov_b32 v1, v0"),
                 TrapKind::missing_wait, "vmcnt");
     // storing and addressing read registers too
-    expect_trap(with_memory().run("global_load_b32 v0, v[8:9], off\nglobal_store_b32 v[8:9], v0, off"),
+    expect_trap(MemoryMachine().run("global_load_b32 v0, v[8:9], off\nglobal_store_b32 v[8:9], v0, off"),
                 TrapKind::missing_wait, "v0");
 }
 
 TEST(Waits, CountsSayWhichLoadsHaveEnded) {
     const std::string two = "global_load_b32 v0, v[8:9], off\nglobal_load_b32 v1, v[8:9], off offset:4\n";
-    EXPECT_FALSE(with_memory().run(two + "s_waitcnt vmcnt(1)\nv_mov_b32 v2, v0"));
-    expect_trap(with_memory().run(two + "s_waitcnt vmcnt(1)\nv_mov_b32 v2, v1"), TrapKind::missing_wait, "v1");
-    EXPECT_FALSE(with_memory().run(two + "s_waitcnt_vmcnt null, 0\nv_mov_b32 v2, v1"));
+    EXPECT_FALSE(MemoryMachine().run(two + "s_waitcnt vmcnt(1)\nv_mov_b32 v2, v0"));
+    expect_trap(MemoryMachine().run(two + "s_waitcnt vmcnt(1)\nv_mov_b32 v2, v1"), TrapKind::missing_wait, "v1");
+    EXPECT_FALSE(MemoryMachine().run(two + "s_waitcnt_vmcnt null, 0\nv_mov_b32 v2, v1"));
     // scalar loads end in any order: only a wait for all tells
     const std::string scalars = "s_load_b32 s0, s[4:5], 0\ns_load_b32 s1, s[4:5], 4\n";
-    expect_trap(with_memory().run(scalars + "s_waitcnt lgkmcnt(1)\ns_mov_b32 s2, s0"), TrapKind::missing_wait, "s0");
-    EXPECT_FALSE(with_memory().run(scalars + "s_waitcnt lgkmcnt(0)\ns_mov_b32 s2, s0"));
+    expect_trap(MemoryMachine().run(scalars + "s_waitcnt lgkmcnt(1)\ns_mov_b32 s2, s0"), TrapKind::missing_wait, "s0");
+    EXPECT_FALSE(MemoryMachine().run(scalars + "s_waitcnt lgkmcnt(0)\ns_mov_b32 s2, s0"));
     // and so do flat loads, which may be of memory or of LDS
     const std::string flat = "flat_load_b32 v0, v[8:9]\nflat_load_b32 v1, v[8:9]\n";
-    expect_trap(with_memory().run(flat + "s_waitcnt vmcnt(1) lgkmcnt(1)\nv_mov_b32 v2, v0"), TrapKind::missing_wait,
+    expect_trap(MemoryMachine().run(flat + "s_waitcnt vmcnt(1) lgkmcnt(1)\nv_mov_b32 v2, v0"), TrapKind::missing_wait,
                 "v0");
-    EXPECT_FALSE(with_memory().run(flat + "s_waitcnt vmcnt(0) lgkmcnt(0)\nv_mov_b32 v2, v0"));
+    EXPECT_FALSE(MemoryMachine().run(flat + "s_waitcnt vmcnt(0) lgkmcnt(0)\nv_mov_b32 v2, v0"));
 }
 
 TEST(Waits, WritingWhatALoadWillFill) {
-    expect_trap(with_memory().run("global_load_b32 v0, v[8:9], off\nv_mov_b32 v0, 0"), TrapKind::missing_wait,
+    expect_trap(MemoryMachine().run("global_load_b32 v0, v[8:9], off\nv_mov_b32 v0, 0"), TrapKind::missing_wait,
                 "written");
-    expect_trap(with_memory().run("s_load_b32 s0, s[4:5], 0\ns_mov_b32 s0, 0"), TrapKind::missing_wait, "written");
+    expect_trap(MemoryMachine().run("s_load_b32 s0, s[4:5], 0\ns_mov_b32 s0, 0"), TrapKind::missing_wait, "written");
     // loads of one kind return in order
-    EXPECT_FALSE(with_memory().run(
+    EXPECT_FALSE(MemoryMachine().run(
         "global_load_b32 v0, v[8:9], off\nglobal_load_b32 v0, v[8:9], off offset:4\ns_waitcnt vmcnt(0)"));
-    Machine mixed = with_memory();
+    MemoryMachine mixed;
     expect_trap(mixed.lds(64).v(1, 0u).run("global_load_b32 v0, v[8:9], off\nds_load_b32 v0, v1"),
                 TrapKind::missing_wait, "written");
 }
 
 TEST(Waits, AtomicsThatReturn) {
-    expect_trap(with_memory().v(1, 1u).run("global_atomic_add_u32 v0, v[8:9], v1, off glc\nv_mov_b32 v2, v0"),
+    expect_trap(MemoryMachine().v(1, 1u).run("global_atomic_add_u32 v0, v[8:9], v1, off glc\nv_mov_b32 v2, v0"),
                 TrapKind::missing_wait, "v0");
-    EXPECT_FALSE(with_memory().v(1, 1u).run("global_atomic_add_u32 v[8:9], v1, off\nv_mov_b32 v2, v1"));
+    EXPECT_FALSE(MemoryMachine().v(1, 1u).run("global_atomic_add_u32 v[8:9], v1, off\nv_mov_b32 v2, v1"));
 }
 
 TEST(Undefined, Registers) {
@@ -123,20 +124,20 @@ TEST(Undefined, LdsBytes) {
 }
 
 TEST(Bounds, GlobalMemory) {
-    Machine machine = with_memory();
+    MemoryMachine machine;
     expect_trap(machine.run("global_load_b32 v0, v[8:9], off offset:256"), TrapKind::out_of_bounds, "nearest");
-    EXPECT_FALSE(with_memory().run("global_load_b32 v0, v[8:9], off offset:252\ns_waitcnt vmcnt(0)"));
-    expect_trap(with_memory().run("global_load_b32 v0, v[8:9], off offset:253"), TrapKind::out_of_bounds, "4 bytes");
-    expect_trap(with_memory().run("global_load_b128 v[0:3], v[8:9], off offset:-1"), TrapKind::out_of_bounds,
+    EXPECT_FALSE(MemoryMachine().run("global_load_b32 v0, v[8:9], off offset:252\ns_waitcnt vmcnt(0)"));
+    expect_trap(MemoryMachine().run("global_load_b32 v0, v[8:9], off offset:253"), TrapKind::out_of_bounds, "4 bytes");
+    expect_trap(MemoryMachine().run("global_load_b128 v[0:3], v[8:9], off offset:-1"), TrapKind::out_of_bounds,
                 "16 bytes");
     Machine null;
     expect_trap(null.v64(8, [](int) { return u64{0}; }).v(1, 0u).run("global_store_b32 v[8:9], v1, off"),
                 TrapKind::out_of_bounds, "0x0");
     // one lane of many, and only if it is enabled
     auto last = [](int lane) { return reinterpret_cast<u64>(g_memory) + (lane == 17 ? 4096 : 0); };
-    Machine lane = with_memory();
+    MemoryMachine lane;
     expect_trap(lane.v64(8, last).v(1, 0u).run("global_store_b32 v[8:9], v1, off"), TrapKind::out_of_bounds, "lane 17");
-    Machine disabled = with_memory();
+    MemoryMachine disabled;
     EXPECT_FALSE(disabled.v64(8, last).v(1, 0u).exec(~(1u << 17)).run("global_store_b32 v[8:9], v1, off"));
     Machine read_only;
     ASSERT_TRUE(read_only.memory().add({reinterpret_cast<u64>(g_memory), sizeof(g_memory), false}));
@@ -144,7 +145,7 @@ TEST(Bounds, GlobalMemory) {
                     .v(1, 0u)
                     .run("global_store_b32 v[8:9], v1, off"),
                 TrapKind::out_of_bounds, "writable");
-    Machine scalar = with_memory();
+    MemoryMachine scalar;
     expect_trap(scalar.run("s_load_b128 s[8:11], s[4:5], 0xf4"), TrapKind::out_of_bounds, "16 bytes");
 }
 
@@ -161,18 +162,18 @@ TEST(Bounds, ScratchAndRegisters) {
 }
 
 TEST(Alignment, AtomicsAndScalarLoads) {
-    expect_trap(with_memory().v(1, 1u).run("global_atomic_add_u32 v[8:9], v1, off offset:2"), TrapKind::misaligned,
+    expect_trap(MemoryMachine().v(1, 1u).run("global_atomic_add_u32 v[8:9], v1, off offset:2"), TrapKind::misaligned,
                 "multiple");
-    Machine wide = with_memory();
+    MemoryMachine wide;
     expect_trap(wide.v64(2, [](int) { return u64{1}; }).run("global_atomic_add_u64 v[8:9], v[2:3], off offset:4"),
                 TrapKind::misaligned, "8 bytes");
     Machine lds;
     expect_trap(lds.lds(64).v(1, 2u).run("ds_add_u32 v1, v1"), TrapKind::misaligned, "4 bytes");
-    Machine scalar = with_memory();
+    MemoryMachine scalar;
     expect_trap(scalar.s64(4, reinterpret_cast<u64>(g_memory) + 2).run("s_load_b32 s0, s[4:5], 0"),
                 TrapKind::misaligned, "multiple of 4");
     // plain loads may lie anywhere, as HSA sets the hardware up
-    EXPECT_FALSE(with_memory().run("global_load_b32 v0, v[8:9], off offset:3\ns_waitcnt vmcnt(0)"));
+    EXPECT_FALSE(MemoryMachine().run("global_load_b32 v0, v[8:9], off offset:3\ns_waitcnt vmcnt(0)"));
 }
 
 namespace {

@@ -132,7 +132,6 @@ TEST(Control, UnknownIsNamedAndNeverSkipped) {
           Unknown{"v_cubeid_f32 v0, v1, v2, v3", "v_cubeid_f32"},
           Unknown{"v_mad_u32_u24 v0, v1, v2, v3 clamp", "clamp"},
           Unknown{"buffer_load_b32 v0, v1, s[4:7], 0 offen", "buffer_load_b32"},
-          Unknown{"s_waitcnt_vscnt s0, 0", "wait counter"},
           Unknown{"s_setreg_imm32_b32 hwreg(HW_REG_MODE), 0", "s_setreg"}}) {
         Machine machine;
         auto trap = machine.v(1, 0u).v(2, 0u).v(3, 0u).run(unknown.text);

@@ -15,12 +15,12 @@ u32 word(const std::vector<u8>& bytes, u32 at) {
     std::memcpy(&value, &bytes[at], 4);
     return value;
 }
-Machine with_pattern() {
-    Machine machine;
-    machine.lds(8192);
-    for (u32 k = 0; k < 8192; ++k) machine.lds_bytes()[k] = static_cast<u8>(k * 7 + 3);
-    return machine;
-}
+struct PatternMachine : Machine {
+    PatternMachine() {
+        lds(8192);
+        for (u32 k = 0; k < 8192; ++k) lds_bytes()[k] = static_cast<u8>(k * 7 + 3);
+    }
+};
 u8 pattern(u32 at) { return static_cast<u8>(at * 7 + 3); }
 u32 pattern_word(u32 at) {
     return pattern(at) | pattern(at + 1) << 8 | pattern(at + 2) << 16 | static_cast<u32>(pattern(at + 3)) << 24;
@@ -29,7 +29,7 @@ u32 pattern_word(u32 at) {
 void loads() {
     auto address = [](int lane) { return 16 * static_cast<u32>(lane); };
     for (const auto& [name, words] : {std::pair{"b32", 1}, {"b64", 2}, {"b96", 3}, {"b128", 4}}) {
-        Machine machine = with_pattern();
+        PatternMachine machine;
         machine.v(8, address).exec(~2u);
         machine.ok(std::string("ds_load_") + name + " v[0:" + std::to_string(words - 1) + "], v8 offset:64" + kWait);
         for (int lane : {0, 2, 31})
@@ -59,7 +59,7 @@ void loads() {
                 [](u32 at, u32 old) { return (old & 0xffff) | static_cast<u32>(static_cast<i8>(pattern(at))) << 16; }},
           Small{"ds_load_u16_d16", [](u32 at, u32 old) { return (old & 0xffff0000u) | (pattern_word(at) & 0xffff); }},
           Small{"ds_load_u16_d16_hi", [](u32 at, u32 old) { return (old & 0xffff) | pattern_word(at) << 16; }}}) {
-        Machine machine = with_pattern();
+        PatternMachine machine;
         machine.v(0, 0x11112222u).v(8, address).ok(std::string(row.name) + " v0, v8 offset:6" + kWait);
         for (int lane = 0; lane < kLanes; ++lane)
             EXPECT_EQ(machine.get_v(0, lane), row.expected(address(lane) + 6, 0x11112222)) << row.name << lane;
@@ -71,7 +71,7 @@ void loads() {
     };
     for (const Two& row : {Two{"ds_load_2addr_b32", 4, 1}, Two{"ds_load_2addr_b64", 8, 2},
                            Two{"ds_load_2addr_stride64_b32", 256, 1}, Two{"ds_load_2addr_stride64_b64", 512, 2}}) {
-        Machine machine = with_pattern();
+        PatternMachine machine;
         machine.v(8, [](int lane) { return 8 * static_cast<u32>(lane); });
         machine.ok(std::string(row.name) + " v[0:" + std::to_string(2 * row.words - 1) + "], v8 offset0:1 offset1:5" +
                    kWait);
@@ -121,7 +121,9 @@ void stores() {
                    " offset0:0 offset1:3" + kWait);
         EXPECT_EQ(word(machine.lds_bytes(), 16), 1u) << row.name;
         EXPECT_EQ(word(machine.lds_bytes(), 16 + 3 * row.unit), 3u) << row.name;
-        if (row.words == 2) EXPECT_EQ(word(machine.lds_bytes(), 20 + 3 * row.unit), 4u) << row.name;
+        if (row.words == 2) {
+            EXPECT_EQ(word(machine.lds_bytes(), 20 + 3 * row.unit), 4u) << row.name;
+        }
     }
 }
 
@@ -167,7 +169,9 @@ TEST(Lds, EdgesOfTheSegment) {
         Machine machine;
         auto trap = machine.lds(64).v(1, at).run("ds_load_b32 v0, v1\ns_waitcnt lgkmcnt(0)");
         EXPECT_EQ(trap.has_value(), at > 60) << at;
-        if (trap) EXPECT_EQ(trap->kind, TrapKind::out_of_bounds);
+        if (trap) {
+            EXPECT_EQ(trap->kind, TrapKind::out_of_bounds);
+        }
     }
 }
 

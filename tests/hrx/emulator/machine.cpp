@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "hrx/emulator/asm_text.h"
 #include "tests/hrx/emulator/assembler.h"
@@ -116,16 +117,30 @@ Machine& Machine::scratch(u32 bytes_of_a_lane) {
     return *this;
 }
 
-std::optional<Trap> Machine::run(const std::string& assembly) {
+namespace {
+
+// Assembled and bound once for each text, since tests run one over many values.
+const Program* program_of(const std::string& assembly) {
+    static std::map<std::string, std::unique_ptr<Program>> programs;
+    auto& program = programs[assembly];
+    if (program != nullptr) return program.get();
     auto bytes = assemble(assembly + "\ns_endpgm\n");
     bytes.insert(bytes.end(), 64, 0);
-    auto program = build_program(bytes, 0x10000, 0, "gfx1151");
-    if (!program) {
-        ADD_FAILURE() << program.error().message();
-        return Trap{};
+    auto built = build_program(bytes, 0x10000, 0, "gfx1151");
+    if (!built) {
+        ADD_FAILURE() << built.error().message();
+        return nullptr;
     }
-    program_ = std::move(program).value();
-    wave_->program = program_.get();
+    program = std::move(built).value();
+    return program.get();
+}
+
+}  // namespace
+
+std::optional<Trap> Machine::run(const std::string& assembly) {
+    const Program* program = program_of(assembly);
+    if (program == nullptr) return Trap{};
+    wave_->program = program;
     wave_->next = 0;
     wave_->state = WaveState::running;
     try {
@@ -134,8 +149,8 @@ std::optional<Trap> Machine::run(const std::string& assembly) {
                 ADD_FAILURE() << "'" << assembly << "' does not end";
                 return std::nullopt;
             }
-            const Instruction& instruction = program_->code[wave_->next++];
-            const Details& details = program_->details[instruction.index];
+            const Instruction& instruction = program->code[wave_->next++];
+            const Details& details = program->details[instruction.index];
             if (auto parts = parse_assembly(details.text))
                 for (const AsmInstruction& part : *parts) exercised().insert(part.mnemonic);
             checks_.before(*wave_, instruction, details);

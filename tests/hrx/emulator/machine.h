@@ -57,7 +57,6 @@ private:
     Workgroup group_;
     std::vector<u8> scratch_;
     std::unique_ptr<Wave> wave_ = std::make_unique<Wave>();
-    std::unique_ptr<Program> program_;
 };
 
 // Mnemonics that were run by any machine of this process, as the decoder prints them.

@@ -68,7 +68,9 @@ TEST(MemoryMap, ManyRegionsFromManyThreads) {
                 const u64 base = (t * 1000 + k + 1) << 16;
                 EXPECT_TRUE(map.add({base, 100, true}));
                 EXPECT_TRUE(port.inside(base + 96, 4, true));
-                if (k % 2 == 0) EXPECT_TRUE(map.remove(base));
+                if (k % 2 == 0) {
+                    EXPECT_TRUE(map.remove(base));
+                }
             }
         });
     for (std::thread& thread : threads) thread.join();

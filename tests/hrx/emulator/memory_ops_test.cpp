@@ -124,7 +124,7 @@ void stores() {
                 const int words = (store.bytes + 3) / 4;
                 const std::string text = segment + "_store_" + store.name + " " +
                                          address_text(segment, form, true, "v[0:" + std::to_string(words - 1) + "]") +
-                                         " offset:-4";
+                                         (segment == "flat" ? " offset:4" : " offset:-4");
                 machine.exec(~8u);
                 if (segment == "scratch") {
                     machine.s(6, 24).v(8, [](int lane) { return 4 + 4 * static_cast<u32>(lane); });
@@ -133,7 +133,9 @@ void stores() {
                         address_text(segment, form, true, "v[30:33]") + " offset:-4\n" + text + "\nscratch_load_b128 " +
                         address_text(segment, form, false, "v[40:43]") + " offset:-4" + kWait);
                 } else {
-                    machine.v64(8, [&](int lane) { return buffer.address() + 32 * static_cast<u32>(lane) + 4; });
+                    // flat addresses have no negative offsets
+                    const u64 base = buffer.address() + (segment == "flat" ? -4 : 4);
+                    machine.v64(8, [=](int lane) { return base + 32 * static_cast<u64>(lane); });
                     machine.v(10, [](int lane) { return 32 * static_cast<u32>(lane) + 4; });
                     machine.ok(text + kWait);
                 }

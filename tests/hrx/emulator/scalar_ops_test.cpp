@@ -368,9 +368,48 @@ void floats() {
         }
 }
 
+void halves() {
+    struct Row {
+        const char* text;
+        double (*formula)(double, double, double);
+    };
+    for (const Row& row : {Row{"s_add_f16 s0, s4, s6", [](double a, double b, double) { return a + b; }},
+                           Row{"s_sub_f16 s0, s4, s6", [](double a, double b, double) { return a - b; }},
+                           Row{"s_mul_f16 s0, s4, s6", [](double a, double b, double) { return a * b; }},
+                           Row{"s_min_f16 s0, s4, s6", [](double a, double b, double) { return a < b ? a : b; }},
+                           Row{"s_max_f16 s0, s4, s6", [](double a, double b, double) { return a > b ? a : b; }},
+                           Row{"s_fmac_f16 s0, s4, s6", [](double a, double b, double c) { return a * b + c; }},
+                           Row{"s_ceil_f16 s0, s4", [](double a, double, double) { return std::ceil(a); }},
+                           Row{"s_floor_f16 s0, s4", [](double a, double, double) { return std::floor(a); }},
+                           Row{"s_trunc_f16 s0, s4", [](double a, double, double) { return std::trunc(a); }},
+                           Row{"s_rndne_f16 s0, s4", [](double a, double, double) { return std::nearbyint(a); }}})
+        for (double a : {0.5, -2.5, 3.75})
+            for (double b : {1.0, -7.25}) {
+                auto bits = [](double x) { return bits_of(static_cast<f16>(x)); };
+                Machine machine;
+                machine.s(0, bits(2.0)).s(4, 0xffff0000u | bits(a)).s(6, bits(b)).ok(row.text);
+                EXPECT_EQ(machine.get_s(0) & 0xffff, bits(row.formula(a, b, 2.0))) << row.text << a << b;
+            }
+    struct Compare {
+        const char* name;
+        int accepted;
+    };
+    for (const Compare& compare :
+         {Compare{"lt", 1}, Compare{"eq", 2}, Compare{"le", 3}, Compare{"gt", 4}, Compare{"lg", 5}, Compare{"ge", 6},
+          Compare{"o", 7}, Compare{"u", 8}, Compare{"nge", 9}, Compare{"nlg", 10}, Compare{"ngt", 11},
+          Compare{"nle", 12}, Compare{"neq", 13}, Compare{"nlt", 14}})
+        for (u32 b : {0x3c00u, 0x4000u, 0x4200u, 0x7e00u}) {
+            Machine compared;
+            compared.s(4, 0x4000).s(6, b).ok("s_cmp_" + std::string(compare.name) + "_f16 s4, s6");
+            const int relation = b == 0x7e00 ? 8 : b > 0x4000 ? 1 : b == 0x4000 ? 2 : 4;
+            EXPECT_EQ(compared.scc(), (compare.accepted & relation) != 0) << compare.name << b;
+        }
+}
+
 }  // namespace
 
 void scalar_cases() {
+    halves();
     arithmetic();
     comparisons();
     exec_masks();
@@ -381,6 +420,7 @@ TEST(Scalar, Arithmetic) { arithmetic(); }
 TEST(Scalar, Comparisons) { comparisons(); }
 TEST(Scalar, ExecMasks) { exec_masks(); }
 TEST(Scalar, Floats) { floats(); }
+TEST(Scalar, Halves) { halves(); }
 TEST(Scalar, SpecialSources) {
     Machine machine;
     machine.s(kVcc, 0).exec(0).set_scc(true).ok(

@@ -126,7 +126,11 @@ void dots() {
     check_words("v_dot8_u32_u4 v0, v1, v2, v3", kIntegerEdges,
                 [](u32 a, u32 b, u32 c, u32) { return static_cast<u32>(dot(a, b, 4, false, false) + c); });
     const std::vector<u32> halves = {0x3c004000, 0x38003c00, 0xc2003400, 0x40004400};
-    auto sum = [](u32 a, u32 b, double c) { return c + H(a) * H(b) + H(a >> 16) * H(b >> 16); };
+    // the low product is added first
+    auto sum = [](u32 a, u32 b, double c) {
+        const float first = std::fma(static_cast<float>(H(a)), static_cast<float>(H(b)), static_cast<float>(c));
+        return static_cast<double>(std::fma(static_cast<float>(H(a >> 16)), static_cast<float>(H(b >> 16)), first));
+    };
     check_words("v_dot2_f32_f16 v0, v1, v2, 0.5", halves,
                 [=](u32 a, u32 b, u32, u32) { return bits_of(static_cast<float>(sum(a, b, 0.5))); });
     check_words("v_dot2acc_f32_f16 v0, v1, v2", halves,

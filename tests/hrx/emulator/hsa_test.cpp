@@ -1,0 +1,541 @@
+// If this fails, the driver for AMD devices cannot be tested: the stand-in for libhsa-runtime64 answers wrongly.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "hrx/hsa/hsa_api.h"
+
+namespace {
+
+// The library as a driver opens it.
+class Library {
+public:
+    Library() : handle_(dlopen(ONEBIT_TEST_LIBHSA, RTLD_NOW | RTLD_LOCAL)) { EXPECT_NE(handle_, nullptr) << dlerror(); }
+    template <typename F>
+    F find(const char* name) {
+        auto* found = reinterpret_cast<F>(dlsym(handle_, name));
+        EXPECT_NE(found, nullptr) << name;
+        return found;
+    }
+
+private:
+    void* handle_;
+};
+Library& library() {
+    static Library instance;
+    return instance;
+}
+#define HSA(name) (library().find<decltype(&name)>(#name))
+
+std::vector<std::uint8_t> kernel_file() {
+    std::ifstream file(ONEBIT_TEST_KERNELS, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Hsa : public testing::Test {
+protected:
+    void SetUp() override {
+        ASSERT_EQ(HSA(hsa_init)(), HSA_STATUS_SUCCESS);
+        HSA(hsa_iterate_agents)
+        (
+            [](hsa_agent_t agent, void* out) {
+                hsa_device_type_t type{};
+                HSA(hsa_agent_get_info)(agent, HSA_AGENT_INFO_DEVICE, &type);
+                auto* self = static_cast<Hsa*>(out);
+                (type == HSA_DEVICE_TYPE_GPU ? self->gpu_ : self->cpu_) = agent;
+                return HSA_STATUS_SUCCESS;
+            },
+            this);
+        HSA(hsa_amd_agent_iterate_memory_pools)
+        (
+            gpu_,
+            [](hsa_amd_memory_pool_t pool, void* out) {
+                bool allocates = false;
+                HSA(hsa_amd_memory_pool_get_info)(pool, HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED, &allocates);
+                if (!allocates) return HSA_STATUS_SUCCESS;
+                static_cast<Hsa*>(out)->pool_ = pool;
+                return HSA_STATUS_INFO_BREAK;
+            },
+            this);
+        ASSERT_NE(gpu_.handle, 0u);
+        ASSERT_NE(pool_.handle, 0u);
+    }
+    void TearDown() override {
+        if (queue_ != nullptr) {
+            EXPECT_EQ(HSA(hsa_queue_destroy)(queue_), HSA_STATUS_SUCCESS);
+        }
+        if (executable_.handle != 0) {
+            EXPECT_EQ(HSA(hsa_executable_destroy)(executable_), HSA_STATUS_SUCCESS);
+        }
+        EXPECT_EQ(HSA(hsa_shut_down)(), HSA_STATUS_SUCCESS);
+    }
+
+    void* allocate(std::size_t bytes) {
+        void* memory = nullptr;
+        EXPECT_EQ(HSA(hsa_amd_memory_pool_allocate)(pool_, bytes, 0, &memory), HSA_STATUS_SUCCESS);
+        return memory;
+    }
+    hsa_signal_t signal(std::int64_t value) {
+        hsa_signal_t created{};
+        EXPECT_EQ(HSA(hsa_signal_create)(value, 0, nullptr, &created), HSA_STATUS_SUCCESS);
+        return created;
+    }
+    void load() {
+        const auto file = kernel_file();
+        hsa_code_object_reader_t reader{};
+        ASSERT_EQ(HSA(hsa_code_object_reader_create_from_memory)(file.data(), file.size(), &reader),
+                  HSA_STATUS_SUCCESS);
+        ASSERT_EQ(HSA(hsa_executable_create_alt)(HSA_PROFILE_BASE, HSA_DEFAULT_FLOAT_ROUNDING_MODE_NEAR, nullptr,
+                                                 &executable_),
+                  HSA_STATUS_SUCCESS);
+        ASSERT_EQ(HSA(hsa_executable_load_agent_code_object)(executable_, gpu_, reader, nullptr, nullptr),
+                  HSA_STATUS_SUCCESS);
+        ASSERT_EQ(HSA(hsa_executable_freeze)(executable_, nullptr), HSA_STATUS_SUCCESS);
+        ASSERT_EQ(HSA(hsa_code_object_reader_destroy)(reader), HSA_STATUS_SUCCESS);
+    }
+    std::uint64_t kernel(const char* name) {
+        hsa_executable_symbol_t symbol{};
+        EXPECT_EQ(HSA(hsa_executable_get_symbol_by_name)(executable_, name, &gpu_, &symbol), HSA_STATUS_SUCCESS);
+        std::uint64_t object = 0;
+        EXPECT_EQ(HSA(hsa_executable_symbol_get_info)(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_OBJECT, &object),
+                  HSA_STATUS_SUCCESS);
+        return object;
+    }
+    void create_queue() {
+        auto on_error = [](hsa_status_t status, hsa_queue_t*, void* data) {
+            static_cast<Hsa*>(data)->error_.store(status);
+        };
+        ASSERT_EQ(HSA(hsa_queue_create)(gpu_, 64, HSA_QUEUE_TYPE_MULTI, on_error, this, 0, 0, &queue_),
+                  HSA_STATUS_SUCCESS);
+    }
+    // Reserves a slot, fills it, and publishes the header last, as HSA asks.
+    template <typename Packet>
+    std::uint64_t submit(Packet packet, hsa_packet_type_t type, bool ring = true) {
+        const std::uint64_t index = HSA(hsa_queue_add_write_index_relaxed)(queue_, 1);
+        while (index - HSA(hsa_queue_load_read_index_scacquire)(queue_) >= queue_->size) std::this_thread::yield();
+        auto* slot = static_cast<std::uint8_t*>(queue_->base_address) + index % queue_->size * 64;
+        packet.header = HSA_PACKET_TYPE_INVALID;
+        std::memcpy(slot + 2, reinterpret_cast<const std::uint8_t*>(&packet) + 2, 62);
+        reinterpret_cast<std::atomic<std::uint16_t>*>(slot)->store(
+            static_cast<std::uint16_t>(type | 1u << HSA_PACKET_HEADER_BARRIER), std::memory_order_release);
+        if (ring) HSA(hsa_signal_store_screlease)(queue_->doorbell_signal, static_cast<std::int64_t>(index));
+        return index;
+    }
+    hsa_kernel_dispatch_packet_t vec_add(float* c, const float* a, const float* b, int n, hsa_signal_t done) {
+        struct Arguments {
+            float* c;
+            const float *a, *b;
+            int n;
+        };
+        auto* arguments = static_cast<Arguments*>(allocate(sizeof(Arguments)));
+        *arguments = {c, a, b, n};
+        hsa_kernel_dispatch_packet_t packet{};
+        packet.setup = 1;
+        packet.workgroup_size_x = 256;
+        packet.workgroup_size_y = packet.workgroup_size_z = 1;
+        packet.grid_size_x = static_cast<std::uint32_t>((n + 255) / 256 * 256);
+        packet.grid_size_y = packet.grid_size_z = 1;
+        packet.kernel_object = kernel("vec_add.kd");
+        packet.kernarg_address = arguments;
+        packet.completion_signal = done;
+        return packet;
+    }
+    std::int64_t wait(hsa_signal_t done, std::int64_t below = 1) {
+        return HSA(hsa_signal_wait_scacquire)(done, HSA_SIGNAL_CONDITION_LT, below, 60'000'000'000,
+                                              HSA_WAIT_STATE_BLOCKED);
+    }
+    // Waits until the queue has reported an error.
+    hsa_status_t wait_error() {
+        for (int k = 0; k < 6000 && error_.load() == HSA_STATUS_SUCCESS; ++k) usleep(10'000);
+        return error_.load();
+    }
+
+    hsa_agent_t gpu_{}, cpu_{};
+    hsa_amd_memory_pool_t pool_{};
+    hsa_executable_t executable_{};
+    hsa_queue_t* queue_ = nullptr;
+    std::atomic<hsa_status_t> error_{HSA_STATUS_SUCCESS};
+};
+
+}  // namespace
+
+TEST_F(Hsa, DescribesTheDevice) {
+    char name[64];
+    ASSERT_EQ(HSA(hsa_agent_get_info)(gpu_, HSA_AGENT_INFO_NAME, name), HSA_STATUS_SUCCESS);
+    EXPECT_STREQ(name, "gfx1151");
+    std::uint32_t wave = 0;
+    HSA(hsa_agent_get_info)(gpu_, HSA_AGENT_INFO_WAVEFRONT_SIZE, &wave);
+    EXPECT_EQ(wave, 32u);
+    std::string isa;
+    HSA(hsa_agent_iterate_isas)
+    (
+        gpu_,
+        [](hsa_isa_t found, void* out) {
+            std::uint32_t length = 0;
+            HSA(hsa_isa_get_info_alt)(found, HSA_ISA_INFO_NAME_LENGTH, &length);
+            std::string text(length, 0);
+            HSA(hsa_isa_get_info_alt)(found, HSA_ISA_INFO_NAME, text.data());
+            *static_cast<std::string*>(out) = text.c_str();
+            return HSA_STATUS_SUCCESS;
+        },
+        &isa);
+    EXPECT_EQ(isa, "amdgcn-amd-amdhsa--gfx1151");
+    EXPECT_EQ(HSA(hsa_agent_get_info)({77}, HSA_AGENT_INFO_NAME, name), HSA_STATUS_ERROR_INVALID_AGENT);
+    const char* text = nullptr;
+    EXPECT_EQ(HSA(hsa_status_string)(HSA_STATUS_ERROR_INVALID_AGENT, &text), HSA_STATUS_SUCCESS);
+    EXPECT_NE(std::string(text).find("INVALID_AGENT"), std::string::npos);
+}
+
+TEST_F(Hsa, InitialisationIsCounted) {
+    EXPECT_EQ(HSA(hsa_init)(), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(HSA(hsa_shut_down)(), HSA_STATUS_SUCCESS);
+    std::uint64_t time = 0;
+    EXPECT_EQ(HSA(hsa_system_get_info)(HSA_SYSTEM_INFO_TIMESTAMP, &time), HSA_STATUS_SUCCESS);
+    EXPECT_GT(time, 0u);
+}
+
+TEST(HsaWithoutInit, SaysSo) {
+    std::uint64_t time = 0;
+    EXPECT_EQ(HSA(hsa_system_get_info)(HSA_SYSTEM_INFO_TIMESTAMP, &time), HSA_STATUS_ERROR_NOT_INITIALIZED);
+    EXPECT_EQ(HSA(hsa_shut_down)(), HSA_STATUS_ERROR_NOT_INITIALIZED);
+}
+
+TEST_F(Hsa, RunsACompiledKernel) {
+    load();
+    create_queue();
+    const int n = 1000;
+    auto* a = static_cast<float*>(allocate(n * 4));
+    auto* b = static_cast<float*>(allocate(n * 4));
+    auto* c = static_cast<float*>(allocate(n * 4));
+    for (int i = 0; i < n; ++i) {
+        a[i] = static_cast<float>(i);
+        b[i] = 0.5f;
+    }
+    HSA(hsa_amd_profiling_set_profiler_enabled)(queue_, 1);
+    hsa_signal_t done = signal(1);
+    submit(vec_add(c, a, b, n, done), HSA_PACKET_TYPE_KERNEL_DISPATCH);
+    ASSERT_EQ(wait(done), 0);
+    for (int i = 0; i < n; ++i) EXPECT_EQ(c[i], static_cast<float>(i) + 0.5f);
+    hsa_amd_profiling_dispatch_time_t time{};
+    EXPECT_EQ(HSA(hsa_amd_profiling_get_dispatch_time)(gpu_, done, &time), HSA_STATUS_SUCCESS);
+    EXPECT_GE(time.end, time.start);
+    EXPECT_EQ(HSA(hsa_queue_load_read_index_relaxed)(queue_), 1u);
+    HSA(hsa_signal_destroy)(done);
+}
+
+TEST_F(Hsa, RingsWrapAndPacketsKeepOrder) {
+    load();
+    create_queue();
+    auto* x = static_cast<float*>(allocate(256 * 4));
+    auto* one = static_cast<float*>(allocate(256 * 4));
+    for (int i = 0; i < 256; ++i) one[i] = 1;
+    const int rounds = 300;  // the ring has 64 slots
+    hsa_signal_t done = signal(rounds);
+    auto packet = vec_add(x, x, one, 256, done);
+    for (int k = 0; k < rounds; ++k) submit(packet, HSA_PACKET_TYPE_KERNEL_DISPATCH);
+    ASSERT_EQ(wait(done), 0);
+    for (int i = 0; i < 256; ++i) EXPECT_EQ(x[i], static_cast<float>(rounds));
+}
+
+TEST_F(Hsa, ManyThreadsSubmitToOneQueue) {
+    load();
+    create_queue();
+    auto* x = static_cast<float*>(allocate(256 * 4));
+    auto* one = static_cast<float*>(allocate(256 * 4));
+    for (int i = 0; i < 256; ++i) one[i] = 1;
+    hsa_signal_t done = signal(100);
+    auto packet = vec_add(x, x, one, 256, done);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            for (int k = 0; k < 25; ++k) submit(packet, HSA_PACKET_TYPE_KERNEL_DISPATCH);
+        });
+    for (std::thread& thread : threads) thread.join();
+    // a doorbell may have been rung with an older index last
+    HSA(hsa_signal_store_screlease)(queue_->doorbell_signal, 99);
+    ASSERT_EQ(wait(done), 0);
+    EXPECT_EQ(x[17], 100.0f);
+}
+
+TEST_F(Hsa, BarriersWaitForSignals) {
+    create_queue();
+    hsa_signal_t first = signal(1);
+    hsa_signal_t second = signal(1);
+    hsa_signal_t done = signal(2);
+    hsa_barrier_and_packet_t barrier{};
+    barrier.dep_signal[0] = first;
+    barrier.dep_signal[4] = second;
+    barrier.completion_signal = done;
+    submit(barrier, HSA_PACKET_TYPE_BARRIER_OR);
+    submit(barrier, HSA_PACKET_TYPE_BARRIER_AND);
+    EXPECT_EQ(HSA(hsa_signal_load_scacquire)(done), 2);
+    HSA(hsa_signal_subtract_screlease)(second, 1);
+    EXPECT_EQ(wait(done, 2), 1);
+    HSA(hsa_signal_store_relaxed)(first, 0);
+    EXPECT_EQ(wait(done), 0);
+    // the vendor's packet: a value and a mask
+    hsa_amd_barrier_value_packet_t value{};
+    value.amd_format = HSA_AMD_PACKET_TYPE_BARRIER_VALUE;
+    value.signal = first;
+    value.value = 4;
+    value.mask = 0xf;
+    value.cond = HSA_SIGNAL_CONDITION_EQ;
+    hsa_signal_t passed = signal(1);
+    value.completion_signal = passed;
+    submit(value, HSA_PACKET_TYPE_VENDOR_SPECIFIC);
+    HSA(hsa_signal_store_relaxed)(first, 0x15);
+    EXPECT_EQ(HSA(hsa_signal_load_scacquire)(passed), 1);
+    HSA(hsa_signal_store_relaxed)(first, 0x14);
+    EXPECT_EQ(wait(passed), 0);
+}
+
+TEST_F(Hsa, ABlockedQueueDoesNotBlockAnother) {
+    load();
+    create_queue();
+    hsa_queue_t* blocked = queue_;
+    hsa_barrier_and_packet_t barrier{};
+    hsa_signal_t never = signal(1);
+    barrier.dep_signal[0] = never;
+    submit(barrier, HSA_PACKET_TYPE_BARRIER_AND);
+    create_queue();
+    hsa_signal_t done = signal(1);
+    hsa_barrier_and_packet_t open{};
+    open.completion_signal = done;
+    submit(open, HSA_PACKET_TYPE_BARRIER_AND);
+    EXPECT_EQ(wait(done), 0);
+    EXPECT_EQ(HSA(hsa_queue_destroy)(blocked), HSA_STATUS_SUCCESS);
+}
+
+TEST_F(Hsa, NothingRunsBeforeTheDoorbell) {
+    create_queue();
+    hsa_signal_t done = signal(1);
+    hsa_barrier_and_packet_t barrier{};
+    barrier.completion_signal = done;
+    const std::uint64_t index = submit(barrier, HSA_PACKET_TYPE_BARRIER_AND, false);
+    EXPECT_EQ(HSA(hsa_signal_wait_relaxed)(done, HSA_SIGNAL_CONDITION_LT, 1, 50'000'000, HSA_WAIT_STATE_BLOCKED), 1);
+    HSA(hsa_signal_store_screlease)(queue_->doorbell_signal, static_cast<std::int64_t>(index));
+    EXPECT_EQ(wait(done), 0);
+}
+
+TEST_F(Hsa, AFaultStopsTheQueueAndNamesTheAddress) {
+    load();
+    create_queue();
+    static std::atomic<std::uint64_t> fault{0};
+    fault.store(0);
+    HSA(hsa_amd_register_system_event_handler)
+    (
+        [](const hsa_amd_event_t* event, void*) {
+            fault.store(event->memory_fault.virtual_address);
+            return HSA_STATUS_SUCCESS;
+        },
+        nullptr);
+    auto* a = static_cast<float*>(allocate(100 * 4));
+    hsa_signal_t done = signal(1);
+    submit(vec_add(a, a, a, 101, done), HSA_PACKET_TYPE_KERNEL_DISPATCH);
+    EXPECT_EQ(wait_error(), HSA_STATUS_ERROR_MEMORY_FAULT);
+    EXPECT_EQ(fault.load(), reinterpret_cast<std::uint64_t>(a + 100));
+    EXPECT_EQ(HSA(hsa_signal_load_relaxed)(done), 1);
+    auto* last = library().find<const char* (*)()>("onebit_emulator_last_trap");
+    EXPECT_NE(std::string(last()).find("vec_add"), std::string::npos);
+}
+
+TEST_F(Hsa, WrongPacketsAreRefused) {
+    load();
+    auto* a = static_cast<float*>(allocate(256 * 4));
+    auto good = [&] { return vec_add(a, a, a, 256, {0}); };
+    for (int wrong = 0; wrong < 7; ++wrong) {
+        error_.store(HSA_STATUS_SUCCESS);
+        create_queue();
+        auto packet = good();
+        if (wrong == 0) packet.kernel_object += 64;
+        if (wrong == 1) packet.workgroup_size_x = 0;
+        if (wrong == 2) packet.workgroup_size_x = 2048;
+        if (wrong == 3) packet.setup = 0;
+        if (wrong == 4) packet.kernarg_address = static_cast<std::uint8_t*>(packet.kernarg_address) + 8;
+        if (wrong == 5) packet.kernarg_address = nullptr;
+        if (wrong == 6) packet.group_segment_size = 65537;
+        submit(packet, HSA_PACKET_TYPE_KERNEL_DISPATCH);
+        EXPECT_EQ(wait_error(), HSA_STATUS_ERROR_INVALID_PACKET_FORMAT) << wrong;
+        EXPECT_EQ(HSA(hsa_queue_destroy)(queue_), HSA_STATUS_SUCCESS);
+        queue_ = nullptr;
+    }
+}
+
+TEST_F(Hsa, MemoryIsOnlyWhatWasAllocated) {
+    auto* memory = static_cast<std::uint8_t*>(allocate(100));
+    hsa_amd_pointer_info_t info{};
+    info.size = sizeof(info);
+    ASSERT_EQ(HSA(hsa_amd_pointer_info)(memory + 99, &info, nullptr, nullptr, nullptr), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(info.type, HSA_EXT_POINTER_TYPE_HSA);
+    EXPECT_EQ(info.agentBaseAddress, memory);
+    EXPECT_EQ(info.sizeInBytes, 100u);
+    HSA(hsa_amd_pointer_info)(memory + 100, &info, nullptr, nullptr, nullptr);
+    EXPECT_EQ(info.type, HSA_EXT_POINTER_TYPE_UNKNOWN);
+    EXPECT_EQ(HSA(hsa_amd_agents_allow_access)(1, &gpu_, nullptr, memory), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(HSA(hsa_amd_memory_fill)(memory, 0x01020304, 25), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(memory[99], 1);
+    EXPECT_EQ(HSA(hsa_amd_memory_pool_free)(memory + 1), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    EXPECT_EQ(HSA(hsa_amd_memory_pool_free)(memory), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(HSA(hsa_amd_memory_pool_free)(memory), HSA_STATUS_ERROR_INVALID_ALLOCATION);
+    void* none = nullptr;
+    EXPECT_NE(HSA(hsa_amd_memory_pool_allocate)(pool_, 0, 0, &none), HSA_STATUS_SUCCESS);
+    EXPECT_NE(HSA(hsa_amd_memory_pool_allocate)(pool_, std::size_t{1} << 60, 0, &none), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(HSA(hsa_amd_memory_pool_allocate)({77}, 64, 0, &none), HSA_STATUS_ERROR_INVALID_MEMORY_POOL);
+}
+
+TEST_F(Hsa, HostMemoryIsLockedForKernels) {
+    load();
+    create_queue();
+    std::vector<float> host(256, 3.0f);
+    void* mapped = nullptr;
+    ASSERT_EQ(HSA(hsa_amd_memory_lock)(host.data(), 1024, &gpu_, 1, &mapped), HSA_STATUS_SUCCESS);
+    auto* x = static_cast<float*>(mapped);
+    hsa_signal_t done = signal(1);
+    submit(vec_add(x, x, x, 256, done), HSA_PACKET_TYPE_KERNEL_DISPATCH);
+    ASSERT_EQ(wait(done), 0);
+    EXPECT_EQ(host[255], 6.0f);
+    ASSERT_EQ(HSA(hsa_amd_memory_unlock)(host.data()), HSA_STATUS_SUCCESS);
+    EXPECT_NE(HSA(hsa_amd_memory_unlock)(host.data()), HSA_STATUS_SUCCESS);
+    submit(vec_add(x, x, x, 256, done), HSA_PACKET_TYPE_KERNEL_DISPATCH);
+    EXPECT_EQ(wait_error(), HSA_STATUS_ERROR_MEMORY_FAULT);
+}
+
+TEST_F(Hsa, CopiesWaitForSignals) {
+    auto* a = static_cast<std::uint32_t*>(allocate(4096));
+    auto* b = static_cast<std::uint32_t*>(allocate(4096));
+    for (std::uint32_t i = 0; i < 1024; ++i) a[i] = i;
+    hsa_signal_t go = signal(1);
+    hsa_signal_t done = signal(1);
+    ASSERT_EQ(HSA(hsa_amd_memory_async_copy)(b, gpu_, a, cpu_, 4096, 1, &go, done), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(HSA(hsa_signal_wait_relaxed)(done, HSA_SIGNAL_CONDITION_LT, 1, 20'000'000, HSA_WAIT_STATE_BLOCKED), 1);
+    HSA(hsa_signal_store_screlease)(go, 0);
+    ASSERT_EQ(wait(done), 0);
+    EXPECT_EQ(b[1023], 1023u);
+    EXPECT_EQ(HSA(hsa_memory_copy)(b, a + 1, 8), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(b[1], 2u);
+}
+
+TEST_F(Hsa, MapsAFileThatOthersShare) {
+    const int fd = memfd_create("test", MFD_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    ASSERT_EQ(ftruncate(fd, 8192), 0);
+    std::size_t size = 0;
+    void* mapped = nullptr;
+    ASSERT_EQ(HSA(hsa_amd_interop_map_buffer)(1, &gpu_, fd, 0, &size, &mapped, nullptr, nullptr), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(size, 8192u);
+    auto* ours = static_cast<float*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    ASSERT_NE(ours, MAP_FAILED);
+    close(fd);
+    for (int i = 0; i < 2048; ++i) ours[i] = 1.0f;
+    load();
+    create_queue();
+    auto* x = static_cast<float*>(mapped);
+    hsa_signal_t done = signal(1);
+    submit(vec_add(x, x, x, 2048, done), HSA_PACKET_TYPE_KERNEL_DISPATCH);
+    ASSERT_EQ(wait(done), 0);
+    EXPECT_EQ(ours[2047], 2.0f);
+    EXPECT_EQ(HSA(hsa_amd_interop_unmap_buffer)(mapped), HSA_STATUS_SUCCESS);
+    EXPECT_NE(HSA(hsa_amd_interop_unmap_buffer)(mapped), HSA_STATUS_SUCCESS);
+    munmap(ours, 8192);
+}
+
+TEST_F(Hsa, ExportsMemoryWithItsContents) {
+    auto* memory = static_cast<std::uint32_t*>(allocate(10000));
+    for (std::uint32_t i = 0; i < 2500; ++i) memory[i] = i;
+    int fd = -1;
+    std::uint64_t offset = 0;
+    ASSERT_EQ(HSA(hsa_amd_portable_export_dmabuf)(memory + 1024, 4096, &fd, &offset), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(offset, 4096u);
+    EXPECT_EQ(memory[2499], 2499u);
+    auto* view = static_cast<std::uint32_t*>(
+        mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset)));
+    ASSERT_NE(view, MAP_FAILED);
+    EXPECT_EQ(view[0], 1024u);
+    view[5] = 77;
+    EXPECT_EQ(memory[1029], 77u);
+    memory[1030] = 88;
+    EXPECT_EQ(view[6], 88u);
+    EXPECT_EQ(HSA(hsa_amd_portable_close_dmabuf)(fd), HSA_STATUS_SUCCESS);
+    munmap(view, 4096);
+    EXPECT_NE(HSA(hsa_amd_portable_export_dmabuf)(memory, 10001, &fd, &offset), HSA_STATUS_SUCCESS);
+}
+
+TEST_F(Hsa, HandlersRunWhenSignalsChange) {
+    hsa_signal_t watched = signal(3);
+    static std::atomic<int> calls{0};
+    calls.store(0);
+    HSA(hsa_amd_signal_async_handler)
+    (
+        watched, HSA_SIGNAL_CONDITION_EQ, 0,
+        [](hsa_signal_value_t value, void* arg) {
+            EXPECT_EQ(value, 0);
+            calls.fetch_add(1);
+            HSA(hsa_signal_store_screlease)(hsa_signal_t{*static_cast<std::uint64_t*>(arg)}, 0);
+            return false;
+        },
+        &watched.handle);
+    HSA(hsa_signal_store_screlease)(watched, 0);
+    for (int k = 0; k < 6000 && calls.load() == 0; ++k) usleep(10'000);
+    EXPECT_EQ(calls.load(), 1);
+    hsa_signal_t signals[2] = {signal(1), signal(5)};
+    hsa_signal_condition_t conditions[2] = {HSA_SIGNAL_CONDITION_EQ, HSA_SIGNAL_CONDITION_GTE};
+    std::int64_t values[2] = {0, 5};
+    std::int64_t found = 0;
+    EXPECT_EQ(
+        HSA(hsa_amd_signal_wait_any)(2, signals, conditions, values, 1'000'000'000, HSA_WAIT_STATE_BLOCKED, &found),
+        1u);
+    EXPECT_EQ(found, 5);
+    EXPECT_EQ(HSA(hsa_amd_signal_wait_any)(1, signals, conditions, values, 1'000'000, HSA_WAIT_STATE_BLOCKED, &found),
+              UINT32_MAX);
+    EXPECT_EQ(HSA(hsa_signal_destroy)(queue_ == nullptr ? hsa_signal_t{12345} : hsa_signal_t{0}),
+              HSA_STATUS_ERROR_INVALID_SIGNAL);
+}
+
+TEST_F(Hsa, SymbolsAndExecutables) {
+    load();
+    hsa_executable_symbol_t symbol{};
+    ASSERT_EQ(HSA(hsa_executable_get_symbol_by_name)(executable_, "rms_norm.kd", &gpu_, &symbol), HSA_STATUS_SUCCESS);
+    std::uint32_t size = 0;
+    EXPECT_EQ(HSA(hsa_executable_symbol_get_info)(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_GROUP_SEGMENT_SIZE, &size),
+              HSA_STATUS_SUCCESS);
+    EXPECT_EQ(size, 32u);
+    EXPECT_EQ(
+        HSA(hsa_executable_symbol_get_info)(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_KERNARG_SEGMENT_SIZE, &size),
+        HSA_STATUS_SUCCESS);
+    EXPECT_EQ(size, 32u);
+    EXPECT_EQ(HSA(hsa_executable_get_symbol_by_name)(executable_, "none.kd", &gpu_, &symbol),
+              HSA_STATUS_ERROR_INVALID_SYMBOL_NAME);
+    EXPECT_EQ(HSA(hsa_executable_freeze)(executable_, nullptr), HSA_STATUS_ERROR_FROZEN_EXECUTABLE);
+    EXPECT_EQ(HSA(hsa_executable_destroy)({12345}), HSA_STATUS_ERROR_INVALID_EXECUTABLE);
+    const char text[] = "not a code object";
+    hsa_code_object_reader_t reader{};
+    ASSERT_EQ(HSA(hsa_code_object_reader_create_from_memory)(text, sizeof(text), &reader), HSA_STATUS_SUCCESS);
+    hsa_executable_t other{};
+    ASSERT_EQ(HSA(hsa_executable_create_alt)(HSA_PROFILE_BASE, HSA_DEFAULT_FLOAT_ROUNDING_MODE_NEAR, nullptr, &other),
+              HSA_STATUS_SUCCESS);
+    EXPECT_EQ(HSA(hsa_executable_load_agent_code_object)(other, gpu_, reader, nullptr, nullptr),
+              HSA_STATUS_ERROR_INVALID_CODE_OBJECT);
+    EXPECT_EQ(HSA(hsa_executable_destroy)(other), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(HSA(hsa_code_object_reader_destroy)(reader), HSA_STATUS_SUCCESS);
+    EXPECT_EQ(HSA(hsa_code_object_reader_destroy)(reader), HSA_STATUS_ERROR_INVALID_CODE_OBJECT_READER);
+}
+
+TEST_F(Hsa, EveryFunctionOfTheDriverIsThere) {
+    for (const char* name :
+         {"hsa_amd_signal_create", "hsa_signal_add_relaxed", "hsa_signal_add_scacquire", "hsa_signal_add_screlease",
+          "hsa_signal_add_scacq_screl", "hsa_signal_subtract_relaxed", "hsa_signal_subtract_scacquire",
+          "hsa_signal_subtract_scacq_screl", "hsa_queue_store_read_index_relaxed",
+          "hsa_queue_store_read_index_screlease", "hsa_queue_load_write_index_relaxed",
+          "hsa_queue_load_write_index_scacquire", "hsa_queue_store_write_index_relaxed",
+          "hsa_queue_store_write_index_screlease", "hsa_queue_add_write_index_scacquire",
+          "hsa_queue_add_write_index_screlease", "hsa_queue_add_write_index_scacq_screl",
+          "hsa_amd_profiling_convert_tick_to_system_domain"})
+        EXPECT_NE(library().find<void (*)()>(name), nullptr) << name;
+}
