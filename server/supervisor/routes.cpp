@@ -1,4 +1,5 @@
 // The routes that the supervisor answers itself: health, models, metrics, and its own under /onebit.
+#include <cmath>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -16,7 +17,7 @@ namespace {
 
 constexpr auto kEngineQuestion = std::chrono::milliseconds(2000);
 
-double rounded(double value) { return static_cast<double>(static_cast<int64_t>(value * 1000 + 0.5)) / 1000; }
+double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 // llama.cpp's word for the state, which its page and clients know.
 const char* status_word(const EngineView& view) {
