@@ -30,7 +30,8 @@ extern "C" {
 #endif
 
 #define HRX_VERSION 1u
-/* The version of the interface that the library was built with. */
+/* The version of the interface that the library was built with. It changes with every change of a structure, a number
+ * or a function that programs built before it would not survive; so does the library's soname. */
 HRX_API uint32_t hrx_version(void);
 
 typedef enum hrx_result {
@@ -81,6 +82,7 @@ HRX_API hrx_result hrx_driver_probe(const char* driver, hrx_probe_callback callb
 
 /* HRX_UNAVAILABLE when the driver does not start. */
 HRX_API hrx_result hrx_device_count(const char* driver, uint32_t* count);
+/* Each call gives a device of its own, and objects of two devices are not used together. */
 HRX_API hrx_result hrx_device_open(const char* driver, uint32_t index, hrx_device** device);
 HRX_API void hrx_device_retain(hrx_device* device);
 HRX_API void hrx_device_release(hrx_device* device);

@@ -125,7 +125,8 @@ Result<void> AmdgpuDevice::read_info() {
         api().hsa_system_get_info(HSA_AMD_SYSTEM_INFO_DMABUF_SUPPORTED, &dma_buf) == HSA_STATUS_SUCCESS && dma_buf) {
         info_.features |= HRX_FEATURE_EXPORT_DMA_BUF;
     }
-    if (host_reaches_device_pool()) info_.features |= HRX_FEATURE_DEVICE_MEMORY_MAPPABLE;
+    // a discrete GPU sees the host's writes through its BAR only after a flush of a cache on the way
+    if (info_.integrated && host_reaches_device_pool()) info_.features |= HRX_FEATURE_DEVICE_MEMORY_MAPPABLE;
 
     const auto location = attribute<uint32_t>(agent_, HSA_AMD_AGENT_INFO_BDFID);
     info_.has_pci_address = true;

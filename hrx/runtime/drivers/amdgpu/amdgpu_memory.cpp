@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -86,7 +87,7 @@ Result<std::unique_ptr<Memory>> AmdgpuDevice::import_host(void* pointer, uint64_
 Result<ExportedMemory> AmdgpuDevice::export_fd(const Memory& memory, hrx_fd_kind) {
     int fd = -1;
     uint64_t offset = 0;
-    ONEBIT_HRX_HSA(hsa_amd_portable_export_dmabuf, reinterpret_cast<const void*>(memory.address), memory.size, &fd,
+    ONEBIT_HRX_HSA(hsa_amd_portable_export_dmabuf, std::bit_cast<const void*>(memory.address), memory.size, &fd,
                    &offset);
     UniqueFd own(fd);
     // a dma-buf tells its size by its end
@@ -112,8 +113,7 @@ Result<void> AmdgpuDevice::write(const Memory& memory, uint64_t offset, const vo
     for (uint64_t done = 0; done < size;) {
         const uint64_t part = std::min(staging_bytes, size - done);
         std::memcpy((*buffer)->pointer, static_cast<const std::byte*>(data) + done, part);
-        ONEBIT_HRX_HSA(hsa_memory_copy, reinterpret_cast<void*>(memory.address + offset + done), (*buffer)->pointer,
-                       part);
+        ONEBIT_HRX_HSA(hsa_memory_copy, std::bit_cast<void*>(memory.address + offset + done), (*buffer)->pointer, part);
         done += part;
     }
     return {};
@@ -125,8 +125,8 @@ Result<void> AmdgpuDevice::read(const Memory& memory, uint64_t offset, void* dat
     if (!buffer.ok()) return buffer.error();
     for (uint64_t done = 0; done < size;) {
         const uint64_t part = std::min(staging_bytes, size - done);
-        ONEBIT_HRX_HSA(hsa_memory_copy, (*buffer)->pointer,
-                       reinterpret_cast<const void*>(memory.address + offset + done), part);
+        ONEBIT_HRX_HSA(hsa_memory_copy, (*buffer)->pointer, std::bit_cast<const void*>(memory.address + offset + done),
+                       part);
         std::memcpy(static_cast<std::byte*>(data) + done, (*buffer)->pointer, part);
         done += part;
     }

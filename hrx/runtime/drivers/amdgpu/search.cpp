@@ -70,6 +70,7 @@ std::vector<Candidate> candidates(const std::string& root, const char* (*environ
         for (const fs::path& core : folders(folder, "core")) rocm.push_back(core);
     }
     std::vector<fs::path> libraries;
+    libraries.reserve(rocm.size());
     for (const fs::path& folder : rocm) libraries.push_back(folder / "lib" / soname);
     add_existing(list, "ROCm", libraries, root + "/opt/rocm*/lib");
 

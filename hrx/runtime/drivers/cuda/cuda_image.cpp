@@ -1,4 +1,5 @@
 // Modules of PTX or machine code, and their functions.
+#include <bit>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -73,7 +74,7 @@ Result<std::unique_ptr<Image>> CudaDevice::load(std::span<const std::byte> image
     std::memcpy(copy.data(), image.data(), image.size());
     std::vector<char> log(8192);
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void* values[] = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
+    void* values[] = {log.data(), std::bit_cast<void*>(log.size() - 1)};
     const ContextScope scope(context_);
     CUmodule module = nullptr;
     const CUresult result = api().cuModuleLoadDataEx(&module, copy.data(), 2, options, values);

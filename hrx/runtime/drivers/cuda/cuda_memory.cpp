@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 
 #include "base/error.h"
@@ -136,7 +137,7 @@ Result<std::unique_ptr<Memory>> import_shareable(CUcontext context, CUdevice dev
     const auto bytes = round_to_granularity(device, allocation_size);
     if (!bytes.ok()) return bytes.error();
     CUmemGenericAllocationHandle handle = 0;
-    void* shareable = reinterpret_cast<void*>(static_cast<uintptr_t>(fd));
+    void* shareable = std::bit_cast<void*>(uintptr_t{static_cast<unsigned>(fd)});
     ONEBIT_HRX_CUDA(cuMemImportFromShareableHandle, &handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     auto memory = std::make_unique<MappedMemory>(context);
     ONEBIT_RETURN_IF_ERROR(memory->map(handle, device, *bytes));

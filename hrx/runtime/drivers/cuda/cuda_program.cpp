@@ -4,6 +4,7 @@
 // one copy into the table, ordered by the stream. Between two barriers launches are put into a few lanes, since a chain
 // of nodes is the cheapest form that a graph has.
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -32,6 +33,8 @@ size_t lane_limit() {
     if (wanted != nullptr) std::from_chars(wanted, wanted + std::strlen(wanted), lanes);
     return lanes == 0 ? default_lanes : lanes;
 }
+
+CUfunction function_of(const Launch& launch) { return std::bit_cast<CUfunction>(launch.kernel->object); }
 
 struct KernelCall {
     Launch launch;
@@ -67,7 +70,7 @@ Result<CUgraphNode> CudaRecording::add(const KernelCall& call, std::span<const C
     CUdeviceptr block = call.block;
     void* parameters[] = {&block};  // copied by the call
     CUDA_KERNEL_NODE_PARAMS node_parameters{};
-    node_parameters.func = reinterpret_cast<CUfunction>(launch.kernel->object);
+    node_parameters.func = function_of(launch);
     node_parameters.gridDimX = launch.groups[0];
     node_parameters.gridDimY = launch.groups[1];
     node_parameters.gridDimZ = launch.groups[2];
@@ -118,9 +121,9 @@ Result<void> CudaRecording::run(CUstream stream) const {
         const Launch& launch = call.launch;
         CUdeviceptr block = call.block;
         void* parameters[] = {&block};
-        ONEBIT_HRX_CUDA(cuLaunchKernel, reinterpret_cast<CUfunction>(launch.kernel->object), launch.groups[0],
-                        launch.groups[1], launch.groups[2], launch.threads[0], launch.threads[1], launch.threads[2],
-                        launch.dynamic_lds_bytes, stream, parameters, nullptr);
+        ONEBIT_HRX_CUDA(cuLaunchKernel, function_of(launch), launch.groups[0], launch.groups[1], launch.groups[2],
+                        launch.threads[0], launch.threads[1], launch.threads[2], launch.dynamic_lds_bytes, stream,
+                        parameters, nullptr);
     }
     return {};
 }
@@ -166,7 +169,7 @@ Result<std::unique_ptr<Recording>> CudaDevice::record(std::span<const Launch> la
     auto recording = std::make_unique<CudaRecording>(context_);
     if (argument_bytes != 0) ONEBIT_HRX_CUDA(cuMemAlloc, &recording->table, argument_bytes);
     for (const Launch& launch : launches) {
-        const auto function = reinterpret_cast<CUfunction>(launch.kernel->object);
+        const auto function = function_of(launch);
         if (launch.dynamic_lds_bytes != 0) {
             // the default limit is lower than the device's, and a program must not lower what another has raised
             int granted = 0;
