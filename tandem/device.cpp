@@ -156,9 +156,7 @@ ggml_backend_device_i device_functions() {
     functions.get_buffer_type = [](ggml_backend_dev_t device) -> ggml_backend_buffer_type_t {
         return &of(device).buffer_type();
     };
-    functions.get_host_buffer_type = [](ggml_backend_dev_t device) {
-        return ggml_backend_dev_host_buffer_type(of(device).device(0));
-    };
+    functions.get_host_buffer_type = [](ggml_backend_dev_t device) { return of(device).host_buffer_type(); };
     functions.supports_op = &supports_op;
     functions.supports_buft = &supports_buffer_type;
     functions.offload_op = &offload_op;

@@ -34,7 +34,7 @@ struct Settings {
     int64_t min_tokens = 32;  // graphs of at least so many tokens are prefill
     Segments segments = Segments::automatic;
     bool strict = false;            // a graph that its member cannot run is an error
-    bool staged = false;      // inputs go with the graph even where the CPU could write them at once: for tests
+    bool staged = false;            // inputs go with the graph even where the CPU could write them at once: for tests
     bool repeat = true;             // after a failure the graph is repeated on another member
     uint64_t region_limit = 0;      // bytes of one buffer at most; 0: what the members report
     std::vector<std::string> deny;  // "DEVICE/OP": the device is taken not to support the op

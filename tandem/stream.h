@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <string>
@@ -57,7 +58,7 @@ private:
         size_t offset = 0, size = 0;
     };
 
-    Stream(Tandem& tandem) : tandem_(tandem), staging_(tandem.device(0)) {}
+    explicit Stream(Tandem& tandem);
     Plan& plan_for(ggml_cgraph* graph);
     void enter(size_t member);
     void wait(size_t member);
@@ -89,7 +90,7 @@ private:
     Plan uncached_plan_;
     ShadowCache shadows_;
 
-    Staging staging_;
+    std::deque<Staging> staging_;  // one a member, in memory that the member copies from directly
     std::vector<Write> writes_;
     size_t delivered_ = 0;                     // writes before this one have reached the memory
     bool consumed_ = true;                     // a graph has run on the writes, so the next one begins a new set

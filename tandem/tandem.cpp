@@ -131,6 +131,11 @@ Result<void> Tandem::check_sharing() {
     return {};
 }
 
+ggml_backend_buffer_type_t Tandem::host_buffer_type() const {
+    ggml_backend_buffer_type_t type = ggml_backend_dev_host_buffer_type(device(rule_.decode));
+    return type != nullptr ? type : ggml_backend_dev_host_buffer_type(device(0));
+}
+
 bool Tandem::supports(size_t member, const ggml_tensor* node) const {
     if (counters_->members[member].dropped.load(std::memory_order_relaxed)) return false;
     for (const auto& [who, op] : denied_)
@@ -217,7 +222,9 @@ Result<ggml_backend_buffer_t> Tandem::allocate(size_t size) {
 }
 
 void Tandem::write(SharedBuffer& shared, ggml_tensor* tensor, const void* data, size_t offset, size_t size) {
-    if (shared.buffer->usage == GGML_BACKEND_BUFFER_USAGE_COMPUTE && size > 0) {
+    // kept for a repeat, or because each write by itself would be a submit
+    const bool keep = members() > 1 && (shared.host == nullptr || settings_.repeat);
+    if (keep && shared.buffer->usage == GGML_BACKEND_BUFFER_USAGE_COMPUTE && size > 0) {
         const std::lock_guard lock(mutex_);
         Stream* stream = thread_stream();
         if (stream != nullptr && stream->keep(shared, shared.offset_of(tensor) + offset, data, size)) {

@@ -41,6 +41,10 @@ public:
     ggml_backend_dev_t device(size_t member) const { return devices_[member]; }
     const char* member_name(size_t member) const { return names_[member].c_str(); }
 
+    // Host memory for results: pinned for the member that makes tokens, which copies one row of logits each. Null:
+    // none.
+    ggml_backend_buffer_type_t host_buffer_type() const;
+
     // Whether the member has a kernel for the node and may be used.
     bool supports(size_t member, const ggml_tensor* node) const;
     // Pure: the same graph has the same plan until a member is dropped.
