@@ -82,11 +82,11 @@ std::string merge_engine_metrics(const std::vector<std::pair<std::string, std::s
             std::string name = line.substr(0, stop);
             std::string rest = line.substr(stop);
             Family& entry = get(family_of(name, index));
+            entry.samples.append(name).append("{").append(label);
             if (rest[0] == '{')
-                entry.samples +=
-                    name + "{" + label + (rest.size() > 1 && rest[1] == '}' ? "" : ",") + rest.substr(1) + "\n";
+                entry.samples.append(rest.starts_with("{}") ? "" : ",").append(rest, 1).append("\n");
             else
-                entry.samples += name + "{" + label + "}" + rest + "\n";
+                entry.samples.append("}").append(rest).append("\n");
         }
     }
     std::string out;

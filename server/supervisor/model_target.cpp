@@ -182,7 +182,7 @@ std::vector<std::string> plan_arguments(const ModelTarget& target, const SlotSha
     std::string context = std::to_string(std::min<uint64_t>(uint64_t{shape.context} * shape.slots, 1u << 30));
     std::string slots = std::to_string(shape.slots);
     // llama.cpp's own arguments count where they decide; a number it would not take is for it to refuse
-    auto given = [&](std::initializer_list<std::string_view> names, std::string fallback) {
+    auto given = [&](std::initializer_list<std::string_view> names, const std::string& fallback) {
         std::string value = option_value(settings.arguments, names);
         bool is_number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
         return is_number ? value : fallback;

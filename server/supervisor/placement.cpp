@@ -12,7 +12,7 @@ constexpr int kTries = 100;
 
 void write_name(PlacementTable::Entry& entry, const std::string& name) {
     char bytes[kNameBytes] = {};
-    std::memcpy(bytes, name.data(), std::min(name.size(), kNameBytes - 1));
+    std::copy_n(name.data(), std::min(name.size(), kNameBytes - 1), bytes);
     for (size_t i = 0; i < PlacementTable::kNameWords; i++) {
         uint64_t word = 0;
         std::memcpy(&word, bytes + i * sizeof(word), sizeof(word));

@@ -239,7 +239,7 @@ void stream_body(const std::shared_ptr<ProxyStream>& stream, httplib::Response& 
 }  // namespace
 
 void proxy_request(const httplib::Request& request, httplib::Response& response, Fleet::Lease lease,
-                   ProxyRequest details, std::shared_ptr<RequestScope> scope, const ProxyTimes& times) {
+                   ProxyRequest details, const std::shared_ptr<RequestScope>& scope, const ProxyTimes& times) {
     scope->record.model = lease.model();
     std::filesystem::path socket = lease.engine().socket();
     const std::string path = request.target.substr(0, request.target.find('?'));

@@ -30,6 +30,6 @@ struct ProxyRequest {
 // client leaves. If the engine dies: 503 of type engine_failed when nothing was sent yet; an error event and a proper
 // end in an event stream; else the connection breaks off, so that the client sees an incomplete body.
 void proxy_request(const httplib::Request& request, httplib::Response& response, Fleet::Lease lease,
-                   ProxyRequest details, std::shared_ptr<RequestScope> scope, const ProxyTimes& times = {});
+                   ProxyRequest details, const std::shared_ptr<RequestScope>& scope, const ProxyTimes& times = {});
 
 }  // namespace onebit
