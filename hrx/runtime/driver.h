@@ -80,6 +80,8 @@ public:
     virtual ~Completion() = default;
     // True when finished, false when the time (0: only look) has passed first. May be called by many threads at once.
     virtual Result<bool> wait(uint64_t nanoseconds) = 0;
+    // Of a queue that was lost. The runtime's own note, under the timeline's lock.
+    bool abandoned = false;
 };
 
 // Runs submissions one after another.

@@ -44,6 +44,7 @@ public:
     void hold_back(Submission& submission);
     // launched: or else lost.
     void let_go(Submission& submission, bool launched);
+    static Error lost_before();
     // Submissions of one program are launched in the order in which they were made.
     bool may_launch(uint64_t held_id) const { return held_.empty() || held_.front() == held_id; }
 

@@ -76,7 +76,11 @@ Result<void> Program::patch_constants(uint32_t index, uint32_t offset, const voi
 Result<std::shared_ptr<Completion>> Program::launch(Channel& channel, Submission& submission,
                                                     std::vector<std::shared_ptr<Completion>> waits) {
     const std::lock_guard lock(mutex_);
-    if (last_ != nullptr && last_channel_ != &channel) waits.push_back(last_);
+    if (last_ != nullptr && last_->abandoned) return lost_before();
+    if (last_ != nullptr && last_channel_ != &channel) {
+        submission.after = last_;
+        waits.push_back(last_);
+    }
     const bool was_held = submission.held_id != 0;
     const Arguments arguments = was_held ? Arguments{submission.arguments, 0, submission.arguments.size()}
                                          : Arguments{arguments_, changed_begin_, changed_end_};
@@ -92,6 +96,11 @@ Result<std::shared_ptr<Completion>> Program::launch(Channel& channel, Submission
     last_ = *launched;
     last_channel_ = &channel;
     return launched;
+}
+
+Error Program::lost_before() {
+    return Error{ErrorCode::cancelled, "program", "earlier submissions that finish", "one that was lost",
+                 "record it again"};
 }
 
 void Program::hold_back(Submission& submission) {

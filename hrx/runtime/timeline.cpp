@@ -55,6 +55,7 @@ void Timeline::advance(Retired& retired) {
     // what one queue launches may be what another waits for
     for (bool any = true; any;) {
         any = false;
+        for (Queue* queue : queues_) any |= queue->lose_doomed(retired);
         for (Queue* queue : queues_) any |= queue->launch_held(retired);
     }
 }
@@ -279,10 +280,26 @@ void Queue::collect(Timeline::Retired& retired) {
     }
 }
 
+bool Queue::lose_doomed(Timeline::Retired& retired) {
+    for (const Submission& submission : in_flight_) {
+        std::optional<Error> why;
+        for (const SemaphoreValue& wait : submission.waits) {
+            if (wait.semaphore->reached_ < wait.value && wait.semaphore->failure_) why = wait.semaphore->failure_;
+        }
+        if (submission.after != nullptr && submission.after->abandoned) why = Program::lost_before();
+        if (!why) continue;
+        lose(*why, retired);
+        device_->timeline().changed.notify_all();
+        return true;
+    }
+    return false;
+}
+
 void Queue::lose(const Error& error, Timeline::Retired& retired) {
     if (!failure_) failure_ = error;
     for (auto* list : {&in_flight_, &held_}) {
         for (Submission& submission : *list) {
+            if (submission.completion != nullptr) submission.completion->abandoned = true;
             for (const SemaphoreValue& signal : submission.signals) {
                 signal.semaphore->promised_.erase(signal.value);
                 if (!signal.semaphore->failure_) signal.semaphore->failure_ = error;

@@ -32,6 +32,7 @@ struct Submission {
     std::vector<Ref<Buffer>> replaced;       // bound until a patch before this submission
     std::vector<std::byte> arguments;        // of a submission that had to be held back; else empty
     uint64_t held_id = 0;                    // not 0: held back, a number that its program gave
+    std::shared_ptr<Completion> after;       // of its program on another queue, which the device waits for
     std::shared_ptr<Completion> completion;  // once it is on the device
 };
 
@@ -98,6 +99,8 @@ private:
     void hold_back(Submission submission);
     bool launch_held(Timeline::Retired& retired);
     void collect(Timeline::Retired& retired);
+    // Loses the queue when what is on the device waits for something that is lost. Returns whether it did.
+    bool lose_doomed(Timeline::Retired& retired);
     void lose(const Error& error, Timeline::Retired& retired);
 
     const Ref<Device> device_;
