@@ -35,7 +35,8 @@ struct Options {
     std::vector<std::string> words;
 };
 
-// Waits until standard input has something to read, or an end. False when the time is over first; interrupts end it too.
+// Waits until standard input has something to read, or an end. False when the time is over first; interrupts end it
+// too.
 bool wait_for_input(const Interrupt& interrupt, int milliseconds) {
     pollfd entries[2] = {{STDIN_FILENO, POLLIN, 0}, {interrupt.fd(), POLLIN, 0}};
     int ready = 0;
