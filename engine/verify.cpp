@@ -61,6 +61,8 @@ public:
                 report_.cases.push_back(std::move(*one));
             }
         }
+        if (request_.third) report_.usual = usual_.result();
+        for (VerifyCase& one : report_.cases) one.faults = verify_faults(one, report_.usual, request_.limits);
         report_.tokens = tokens_between(start, counters());
         report_.faults = split_faults(request_.tested, report_.tokens, submitted);
         ONEBIT_RETURN_IF_ERROR(describe());
@@ -197,7 +199,9 @@ private:
                 if (!sums.first) sums.first = VerifyDivergence{slot, position + 1 - prompt};
             }
             if (sessions_.size() > 2) {
-                sums.third.add(compare_logits(reference, sessions_[2]->logits(i), next, margin));
+                const TokenComparison third = compare_logits(reference, sessions_[2]->logits(i), next, margin);
+                sums.third.add(third);
+                usual_.add(third);
             }
         }
         return {};
@@ -240,7 +244,6 @@ private:
         one.different = sums.different;
         one.first_divergence = sums.first;
         one.tokens = tokens_between(before, counters());
-        one.faults = verify_faults(one, request_.limits);
         return one;
     }
 
@@ -282,6 +285,7 @@ private:
     LlamaLog log_;
     std::vector<const VerifyDevice*> devices_;
     std::vector<std::unique_ptr<VerifySession>> sessions_;  // tested, reference, third
+    ComparisonSum usual_;
     VerifyContext context_;
     std::vector<uint32_t> prompts_;
     Tokens tokens_;

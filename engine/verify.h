@@ -34,7 +34,8 @@ struct VerifyDevice {
 };
 
 // A case passes when the mean and the largest divergence are at most these, or at most `factor` times what the third
-// device shows in the same case, whichever is more: two devices that round differently may differ by so much.
+// device shows in the same case or in all cases, whichever is most: two devices that round differently may differ by so
+// much. All cases count because the largest of a few positions says little.
 struct VerifyLimits {
     double mean_kl = 0.0006, max_kl = 0.007;
     double factor = 1.2;
@@ -96,14 +97,16 @@ struct VerifyReport {
     VerifyLimits limits;
     std::vector<std::pair<std::string, std::string>> conditions;
     std::vector<VerifyCase> cases;
+    std::optional<Comparison> usual;   // the third with the reference, over all cases
     bool split = false;                // was asked for
     std::vector<MemberTokens> tokens;  // of the tested side in all cases
     std::vector<std::string> faults;   // of the run as a whole
     bool right() const;                // no fault anywhere
 };
 
-// What is wrong with a case, each with the number and its limit.
-std::vector<std::string> verify_faults(const VerifyCase& one, const VerifyLimits& limits);
+// What is wrong with a case, each with the number and its limit. usual: as in the report.
+std::vector<std::string> verify_faults(const VerifyCase& one, const std::optional<Comparison>& usual,
+                                       const VerifyLimits& limits);
 
 // What is wrong with where the tokens ran: a split that was asked for and did not happen, tokens that nobody counted.
 std::vector<std::string> split_faults(const VerifyDevice& device, std::span<const MemberTokens> tokens,

@@ -153,6 +153,7 @@ std::string verify_to_json(const VerifyReport& report) {
     json["limits"] = {{"mean_kl", limits.mean_kl},       {"max_kl", limits.max_kl},
                       {"factor", limits.factor},         {"one_different_in", limits.one_in},
                       {"tie_margin", limits.tie_margin}, {"perplexity", limits.perplexity}};
+    json["usual"] = report.usual ? to_json(*report.usual) : Json(nullptr);
     json["tokens"] = to_json(report.tokens);
     json["faults"] = to_json(report.faults);
     json["cases"] = cases;

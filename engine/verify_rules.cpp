@@ -44,7 +44,8 @@ std::vector<uint32_t> verify_edges(uint32_t ubatch, uint32_t threshold, bool bey
     return {lengths.begin(), lengths.end()};
 }
 
-std::vector<std::string> verify_faults(const VerifyCase& one, const VerifyLimits& limits) {
+std::vector<std::string> verify_faults(const VerifyCase& one, const std::optional<Comparison>& usual,
+                                       const VerifyLimits& limits) {
     std::vector<std::string> found;
     const Comparison& tested = one.tested;
     if (tested.tokens == 0) found.push_back("no position was compared");
@@ -54,9 +55,12 @@ std::vector<std::string> verify_faults(const VerifyCase& one, const VerifyLimits
     }
     const uint64_t good = tested.tokens - tested.not_finite;
     if (good == 0) return found;
-    const bool compared = one.third && one.third->tokens > one.third->not_finite;
-    const double mean_limit = std::max(limits.mean_kl, compared ? limits.factor * one.third->mean_kl : 0);
-    const double max_limit = std::max(limits.max_kl, compared ? limits.factor * one.third->max_kl : 0);
+    double mean_limit = limits.mean_kl, max_limit = limits.max_kl;
+    for (const std::optional<Comparison>* third : {&one.third, &usual}) {
+        if (!*third || (*third)->tokens == (*third)->not_finite) continue;
+        mean_limit = std::max(mean_limit, limits.factor * (*third)->mean_kl);
+        max_limit = std::max(max_limit, limits.factor * (*third)->max_kl);
+    }
     // written so that a NaN is a fault
     if (!(tested.mean_kl <= mean_limit)) {
         found.push_back("mean KL " + number(tested.mean_kl) + " is above " + number(mean_limit));

@@ -53,12 +53,12 @@ Comparison comparison_of(double mean_kl, double max_kl) {
 }
 
 std::vector<std::string> faults_of(const Comparison& tested, std::optional<Comparison> third = {},
-                                   uint64_t different = 0) {
+                                   uint64_t different = 0, std::optional<Comparison> usual = {}) {
     VerifyCase one;
     one.tested = tested;
     one.third = third;
     one.different = different;
-    return verify_faults(one, {});
+    return verify_faults(one, usual, {});
 }
 
 TEST(VerifyFaults, TheBoundItselfPasses) {
@@ -71,6 +71,15 @@ TEST(VerifyFaults, TheThirdDeviceWidensTheBoundAndNeverNarrowsIt) {
     EXPECT_THAT(faults_of(comparison_of(0.012, 0.12), comparison_of(0.0101, 0.101)), IsEmpty());
     EXPECT_THAT(faults_of(comparison_of(0.0122, 0.12), comparison_of(0.0101, 0.101)), SizeIs(1));
     EXPECT_THAT(faults_of(comparison_of(0.0006, 0.007), comparison_of(0, 0)), IsEmpty());
+}
+
+// the largest of a few positions is little to go by: all cases of the run count
+TEST(VerifyFaults, WhatIsUsualInAllCasesWidensEachCase) {
+    EXPECT_THAT(faults_of(comparison_of(0.012, 0.12), comparison_of(0.001, 0.01), 0, comparison_of(0.0101, 0.101)),
+                IsEmpty());
+    EXPECT_THAT(faults_of(comparison_of(0.012, 0.13), comparison_of(0.001, 0.01), 0, comparison_of(0.0101, 0.101)),
+                ElementsAre(HasSubstr("largest KL")));
+    EXPECT_THAT(faults_of(comparison_of(0.012, 0.12), comparison_of(0.0101, 0.101), 0, comparison_of(0, 0)), IsEmpty());
 }
 
 // a third device that is broken itself must not excuse anything
