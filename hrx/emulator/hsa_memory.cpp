@@ -70,7 +70,9 @@ ONEBIT_HSA_EXPORT hsa_status_t hsa_amd_memory_pool_get_info(hsa_amd_memory_pool_
                 return put(value, std::size_t{pool->bytes});
             case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED:
                 return put(value, pool->allocates);
+            // hardware has pages of 4096; with single bytes a driver that rounds up does not hide overruns
             case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_GRANULE:
+                return put(value, std::size_t{pool->allocates ? 1u : 0u});
             case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALIGNMENT:
             case HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_REC_GRANULE:
                 return put(value, std::size_t{pool->allocates ? 4096u : 0u});

@@ -1,6 +1,8 @@
 // If this fails, the emulator interprets an opcode that no test has checked against the ISA reference.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "hrx/emulator/bind.h"
 #include "tests/hrx/emulator/cases.h"
 #include "tests/hrx/emulator/machine.h"
@@ -19,6 +21,16 @@ TEST(Coverage, EveryOpcodeHasACase) {
         const std::string dual = "v_dual_" + name.substr(std::min<std::size_t>(2, name.size()));
         if (exercised().count(name) == 0 && exercised().count(dual) == 0) missing += " " + name;
     }
+    EXPECT_EQ(missing, "");
+}
+
+TEST(Coverage, DocumentationListsEveryOpcode) {
+    std::ifstream file(ONEBIT_TEST_SOURCE "/docs/hrx-emulator.md");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string missing;
+    for (const std::string& name : covered_mnemonics())
+        if (name.find(' ') == std::string::npos && text.find("`" + name + "`") == std::string::npos)
+            missing += " " + name;
     EXPECT_EQ(missing, "");
 }
 

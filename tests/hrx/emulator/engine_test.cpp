@@ -293,6 +293,8 @@ TEST(Engine, SettingsFromTheEnvironment) {
     EXPECT_EQ(settings_from_environment().mode, Mode::checked);
     EXPECT_EQ(settings_from_environment().workers, 2u);
     EXPECT_EQ(settings_from_environment().instructions_per_wave, u64{1} << 32);
+    for (const char* name : {"ONEBIT_EMULATOR_MODE", "ONEBIT_EMULATOR_THREADS", "ONEBIT_EMULATOR_LIMIT"})
+        unsetenv(name);
 }
 
 }  // namespace onebit::emulator
