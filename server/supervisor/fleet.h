@@ -106,7 +106,7 @@ public:
     // Unloads what nobody used for its keep-alive time. Called by the fleet's own thread; also by tests.
     void tick();
     // New settings: engines whose model's settings changed are replaced at their next idle moment.
-    void reconfigure(FleetLimits limits, Resolve resolve);
+    void reconfigure(FleetLimits limits, const Resolve& resolve);
 
     std::vector<EngineView> engines() const;
     uint32_t requests_in_flight() const;

@@ -41,7 +41,7 @@ void Fleet::run_reaper() {
     }
 }
 
-void Fleet::reconfigure(FleetLimits limits, Resolve resolve) {
+void Fleet::reconfigure(FleetLimits limits, const Resolve& resolve) {
     std::vector<std::pair<PlacePtr, std::string>> present;
     {
         std::lock_guard lock(mutex_);
@@ -133,6 +133,7 @@ void Fleet::stop() {
     }
     if (reaper_.joinable()) reaper_.join();
     std::vector<std::thread> stoppers;
+    stoppers.reserve(all.size());
     for (const PlacePtr& place : all)
         stoppers.emplace_back([this, place] {
             std::unique_lock lock(mutex_);
