@@ -132,6 +132,18 @@ void FakeControl::lose_all() {
     }
 }
 
+void FakeControl::mark_open() {
+    const std::lock_guard lock(mutex);
+    marked_ = open;
+}
+
+void FakeControl::lose_marked() {
+    const std::lock_guard lock(mutex);
+    for (const auto& completion : marked_) {
+        if (const auto living = completion.lock()) living->lost = true;
+    }
+}
+
 Result<bool> FakeCompletion::wait(uint64_t nanoseconds) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(std::min<uint64_t>(nanoseconds, 1e9));
     do {

@@ -22,6 +22,12 @@ struct FakeControl {
 
     void finish_all();
     void lose_all();
+    // Marks what is open now, to be lost by lose_marked().
+    void mark_open();
+    void lose_marked();
+
+private:
+    std::vector<std::weak_ptr<class FakeCompletion>> marked_;
 };
 FakeControl& fake();
 

@@ -130,6 +130,39 @@ TEST_F(RuntimeFaultTest, FailureSpreadsToWhatWaitsForIt) {
     EXPECT_TRUE(fails(b.wait(1), ErrorCode::io, "fakeSubmit"));
 }
 
+// The device never comes past a wait for work that is lost, and says nothing of it.
+TEST_F(RuntimeFaultTest, WorkOnTheDeviceThatWaitsForLostWorkIsLostToo) {
+    fake().finish_at_once = false;
+    const Queue first = must(device_.create_queue()), second = must(device_.create_queue()),
+                third = must(device_.create_queue()), apart = must(device_.create_queue());
+    const Semaphore a = must(device_.create_semaphore()), b = must(device_.create_semaphore());
+    const Program program = finished_program();
+    must(first.submit(program, {}, Values{at(a, 1)}));
+    fake().mark_open();  // the submission of the first queue only
+    must(second.submit({}, Values{at(a, 1)}, Values{at(b, 1)}));
+    must(third.submit({}, Values{at(b, 1)}, {}));
+    must(apart.submit({}));
+    fake().lose_marked();
+    EXPECT_TRUE(fails(third.wait_idle(), ErrorCode::cancelled, "FAKE_LOST"));
+    EXPECT_TRUE(fails(second.wait_idle(), ErrorCode::cancelled, "FAKE_LOST"));
+    // work that has nothing to do with it goes on, but not the program
+    EXPECT_TRUE(fails(apart.submit(program), ErrorCode::cancelled, "record it again"));
+    fake().finish_all();
+    must(apart.wait_idle());
+}
+
+TEST_F(RuntimeFaultTest, AProgramThatFollowsItselfOnAnotherQueueIsLostWithIt) {
+    fake().finish_at_once = false;
+    const Queue first = must(device_.create_queue()), second = must(device_.create_queue());
+    const Program program = finished_program();
+    must(first.submit(program));
+    fake().mark_open();
+    must(second.submit(program));
+    fake().lose_marked();
+    EXPECT_TRUE(fails(first.wait_idle(), ErrorCode::cancelled, "FAKE_LOST"));
+    EXPECT_TRUE(fails(second.wait_idle(), ErrorCode::cancelled, "record it again"));
+}
+
 TEST_F(RuntimeFaultTest, BuffersOfHeldWorkThatIsLostStayForThoseBefore) {
     fake().finish_at_once = false;
     const Executable executable = must(device_.load(std::vector<std::byte>(16)));
