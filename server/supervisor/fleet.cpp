@@ -86,7 +86,7 @@ void Fleet::start_loading(const ModelTarget& target) {
     place->loader = std::thread([this, place] { load_on_thread(place); });
 }
 
-void Fleet::load_on_thread(PlacePtr place) {
+void Fleet::load_on_thread(const PlacePtr& place) {
     const std::string id = place->target.id;
     log_info("server", "model " + id + ": loading");
     Result<std::unique_ptr<EngineHandle>> made = make_engine_(place->target);

@@ -136,7 +136,7 @@ private:
     PlacePtr find_by_name(const std::string& name) const;
     PlacePtr last_used_ready() const;
     void start_loading(const ModelTarget& target);
-    void load_on_thread(PlacePtr place);
+    void load_on_thread(const PlacePtr& place);
     void remove(std::unique_lock<std::mutex>& lock, PlacePtr place);
     PlacePtr pick_victim();
     void release(const PlacePtr& place, bool inference);
