@@ -80,7 +80,8 @@ Rows served_rows(const BenchReport& report) {
 std::string faults_text(const BenchReport& report, const std::string& before) {
     std::string text;
     for (const BenchCheck& check : report.checks) {
-        for (const std::string& fault : check.faults) text += before + check.device + ": " + fault + "\n";
+        const std::string place = before + check.device + ": ";
+        for (const std::string& fault : check.faults) text.append(place).append(fault).append("\n");
     }
     return text;
 }

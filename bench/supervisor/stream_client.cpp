@@ -104,6 +104,7 @@ int main(int argc, char** argv) {
     std::mutex mutex;
     const auto begin = Clock::now();
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(std::max(clients, 0)));
     for (int client = 0; client < clients; client++) {
         threads.emplace_back([&, client] {
             const std::string body =

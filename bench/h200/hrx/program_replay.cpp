@@ -25,7 +25,7 @@ T must(Result<T> result) {
     if (!result.ok()) throw std::runtime_error(result.error().message());
     return std::move(result).value();
 }
-void must(Result<void> result) {
+void must(const Result<void>& result) {
     if (!result.ok()) throw std::runtime_error(result.error().message());
 }
 
@@ -88,7 +88,7 @@ struct Bench {
     Program empty_kernels(int count, bool barriers) const {
         const std::vector<uint32_t> constants = {0};
         const hrx_dispatch dispatch = call("cts_empty", {}, constants);
-        const Program program = must(device.create_program());
+        Program program = must(device.create_program());
         for (int i = 0; i < count; ++i) {
             must(program.dispatch(dispatch));
             if (barriers) must(program.barrier());
