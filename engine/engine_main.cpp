@@ -25,7 +25,7 @@ int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<s
     auto heartbeat = Heartbeat::attach(heartbeat_fd);
     if (!heartbeat) return fail(heartbeat.error());
     // ggml's threads may count until the very end of the process
-    auto* page = new Heartbeat(std::move(*heartbeat));
+    static auto* const page = new Heartbeat(std::move(*heartbeat));
     install_heartbeat(page->page());
 
     std::string name = "1bit-engine";
