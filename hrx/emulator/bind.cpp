@@ -156,13 +156,17 @@ void note_read(BindContext& context, const Operand& operand, bool all_lanes, boo
     if (operand.kind == OperandKind::constant || operand.kind == OperandKind::none) return;
     if (operand.kind == OperandKind::sgpr && (operand.index == kNull || operand.index >= kScalarRegisters)) return;
     context.details.reads.push_back(
-        {operand.kind == OperandKind::vgpr, all_lanes, checked_by_handler, operand.index, operand.words});
+        {operand.kind == OperandKind::vgpr, all_lanes, checked_by_handler, false, operand.index, operand.words});
 }
 
 void note_write(BindContext& context, const Operand& operand, bool all_lanes) {
     if (operand.kind == OperandKind::none || (operand.kind == OperandKind::sgpr && operand.index == kNull)) return;
     context.details.writes.push_back(
-        {operand.kind == OperandKind::vgpr, all_lanes, false, operand.index, operand.words});
+        {operand.kind == OperandKind::vgpr, all_lanes, false, false, operand.index, operand.words});
+}
+
+void propagate_undefined(BindContext& context) {
+    for (RegisterUse& use : context.details.reads) use.propagates = use.words == 2;
 }
 
 Operand scalar_register(u16 index, u8 words) {

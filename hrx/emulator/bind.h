@@ -78,6 +78,8 @@ std::string bind_destination(BindContext& context, const AsmOperand& operand, u8
 
 void note_read(BindContext& context, const Operand& operand, bool all_lanes = false, bool checked_by_handler = false);
 void note_write(BindContext& context, const Operand& operand, bool all_lanes = false);
+// For operations on 64-bit integers whose low result word depends on low words only.
+void propagate_undefined(BindContext& context);
 Operand scalar_register(u16 index, u8 words = 1);
 Operand vector_register(u16 index, u8 words = 1);
 

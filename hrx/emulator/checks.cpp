@@ -52,14 +52,14 @@ void WaveChecks::before(Wave& wave, const Instruction& instruction, const Detail
                                    std::to_string(vector_registers_ - 1));
                 if (vector_load_[index] > loads_.done || vector_lgkm_[index] > lgkm_.done)
                     missing_wait(wave, instruction, use, word, false);
-                if (use.checked_by_handler || details.copies) continue;
+                if (use.checked_by_handler || use.propagates || details.copies) continue;
                 const u32 undefined = (use.all_lanes ? kAllLanes : exec) & ~vector_defined_[index];
                 if (undefined != 0)
                     raise_trap(TrapKind::uninitialised, wave, instruction, std::countr_zero(undefined),
                                register_name(true, index) + " is read before anything wrote this lane");
             } else if (index < kScalarRegisters) {
                 if (scalar_lgkm_[index] > lgkm_.done) missing_wait(wave, instruction, use, word, false);
-                if (!scalar_defined_[index] && !details.copies)
+                if (!scalar_defined_[index] && !use.propagates && !details.copies)
                     raise_trap(TrapKind::uninitialised, wave, instruction, -1,
                                register_name(false, index) + " is read before anything wrote it");
             }
@@ -117,10 +117,21 @@ void WaveChecks::after(Wave& wave, const Instruction& instruction, const Details
             lgkm = lgkm_.issue(false);
             break;
     }
+    // lanes whose low, and whose low and high words are defined in all sources that propagate
+    u32 words_defined[2] = {kAllLanes, kAllLanes};
+    for (const RegisterUse& use : details.reads) {
+        if (!use.propagates) continue;
+        for (u32 word = 0; word < 2; ++word) {
+            const u32 index = use.index + word;
+            const u32 lanes = use.vector ? vector_defined_[index] : scalar_defined_[index] ? kAllLanes : 0;
+            for (u32 k = word; k < 2; ++k) words_defined[k] &= lanes;
+        }
+    }
     const u32 exec = wave.exec();
     for (const RegisterUse& use : details.writes) {
         for (int word = 0; word < use.words; ++word) {
             const u32 index = use.index + static_cast<u32>(word);
+            const u32 defined_lanes = use.words == 2 ? words_defined[word] : kAllLanes;
             if (use.vector) {
                 vector_load_[index] = load;
                 vector_lgkm_[index] = lgkm;
@@ -131,11 +142,11 @@ void WaveChecks::after(Wave& wave, const Instruction& instruction, const Details
                     const u32 source = vector_defined_[details.reads[0].index + word];
                     vector_defined_[index] = (vector_defined_[index] & ~lanes) | (source & lanes);
                 } else {
-                    vector_defined_[index] |= lanes;
+                    vector_defined_[index] = (vector_defined_[index] & ~lanes) | (lanes & defined_lanes);
                 }
             } else if (index < kScalarRegisters) {
                 scalar_lgkm_[index] = lgkm;
-                bool defined = true;
+                bool defined = defined_lanes == kAllLanes;
                 if (details.copies && !details.reads.empty() && !details.reads[0].vector)
                     defined = scalar_defined_[details.reads[0].index + word];
                 scalar_defined_[index] = defined;

@@ -2,6 +2,7 @@
 #include "hrx/emulator/bind.h"
 #include "hrx/emulator/checks.h"
 #include "hrx/emulator/lds_races.h"
+#include "hrx/emulator/signal.h"
 #include "hrx/emulator/trap.h"
 #include "hrx/emulator/wave.h"
 
@@ -121,6 +122,17 @@ std::string bind_message(BindContext& context, const Operation&) {
     return {};
 }
 
+// MSG_RTN_GET_REALTIME: a clock of 100 MHz, the one of HSA's agent timestamps.
+void send_message_return(Wave& wave, const Instruction& i) { wave.set_scalar64(i.destination, now() / 10); }
+std::string bind_message_return(BindContext& context, const Operation& operation) {
+    if (auto problem = take_immediate(context); !problem.empty()) return problem;
+    if (context.out.immediate != 0x83) return "a message other than MSG_RTN_GET_REALTIME";
+    if (context.text.operands.empty()) return "no operands";
+    context.details.counter = Counter::scalar;
+    context.out.handler = operation.handler;
+    return bind_destination(context, context.text.operands[0], 2, false, context.out.destination);
+}
+
 std::string bind_pc(BindContext& context, const Operation& operation) {
     const auto& operands = context.text.operands;
     std::size_t next = 0;
@@ -190,6 +202,7 @@ const Operation kOperations[] = {
     {"s_denorm_mode", "", bind_mode, nullptr, nullptr, nullptr, nullptr, 15},
     {"s_round_mode", "", bind_mode, nullptr, nullptr, nullptr, nullptr, 0},
     {"s_sendmsg", "", bind_message},
+    {"s_sendmsg_rtn_b64", "", bind_message_return, nullptr, nullptr, nullptr, send_message_return},
 };
 
 }  // namespace

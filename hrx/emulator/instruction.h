@@ -85,6 +85,8 @@ struct RegisterUse {
     bool vector = false;
     bool all_lanes = false;  // regardless of EXEC
     bool checked_by_handler = false;
+    // a 64-bit integer of which compilers may leave the high word undefined: the result's words are then undefined too
+    bool propagates = false;
     u16 index = 0;
     u8 words = 1;
 };

@@ -27,6 +27,12 @@ u64 reverse(u64 a) {
     return result;
 }
 
+std::string bind_wordwise(BindContext& context, const Operation& operation) {
+    if (auto problem = bind_scalar(context, operation); !problem.empty()) return problem;
+    propagate_undefined(context);
+    return {};
+}
+
 #define W1(e)                                    \
     scalar_64<[](u64 a, u64, bool& scc) -> u64 { \
         (void)scc;                               \
@@ -39,6 +45,8 @@ u64 reverse(u64 a) {
     }>
 #define ROW(name, signature, handler) \
     { name, signature, bind_scalar, nullptr, nullptr, nullptr, handler }
+#define WORDWISE(name, signature, handler) \
+    { name, signature, bind_wordwise, nullptr, nullptr, nullptr, handler }
 #define ROWV(name, signature, handler, value) \
     { name, signature, bind_scalar, nullptr, nullptr, nullptr, handler, value }
 
@@ -61,26 +69,26 @@ const Operation kOperations[] = {
     ROW("s_brev_b64", "q:q", W1(reverse(a))),
     ROW("s_ctz_i32_b64", "u:q", W1(a == 0 ? -1 : std::countr_zero(a))),
     ROW("s_clz_i32_u64", "u:q", W1(a == 0 ? -1 : std::countl_zero(a))),
-    ROW("s_not_b64", "q:q", W1(nonzero(~a, scc))),
+    WORDWISE("s_not_b64", "q:q", W1(nonzero(~a, scc))),
     ROW("s_bcnt0_i32_b64", "u:q", W1(nonzero(static_cast<u64>(std::popcount(~a)), scc))),
     ROW("s_bcnt1_i32_b64", "u:q", W1(nonzero(static_cast<u64>(std::popcount(a)), scc))),
     ROWV("s_bitset0_b64", "q:u", W2(a & ~(u64{1} << (b & 63))), kReadsDestination),
     ROWV("s_bitset1_b64", "q:u", W2(a | u64{1} << (b & 63)), kReadsDestination),
-    ROW("s_lshl_b64", "q:qu", W2(nonzero(a << (b & 63), scc))),
+    WORDWISE("s_lshl_b64", "q:qu", W2(nonzero(a << (b & 63), scc))),
     ROW("s_lshr_b64", "q:qu", W2(nonzero(a >> (b & 63), scc))),
     ROW("s_ashr_i64", "q:qu", W2(nonzero(static_cast<u64>(static_cast<i64>(a) >> (b & 63)), scc))),
-    ROW("s_and_b64", "q:qq", W2(nonzero(a& b, scc))),
-    ROW("s_or_b64", "q:qq", W2(nonzero(a | b, scc))),
-    ROW("s_xor_b64", "q:qq", W2(nonzero(a ^ b, scc))),
-    ROW("s_nand_b64", "q:qq", W2(nonzero(~(a& b), scc))),
-    ROW("s_nor_b64", "q:qq", W2(nonzero(~(a | b), scc))),
-    ROW("s_xnor_b64", "q:qq", W2(nonzero(~(a ^ b), scc))),
-    ROW("s_and_not1_b64", "q:qq", W2(nonzero(a & ~b, scc))),
-    ROW("s_or_not1_b64", "q:qq", W2(nonzero(a | ~b, scc))),
+    WORDWISE("s_and_b64", "q:qq", W2(nonzero(a& b, scc))),
+    WORDWISE("s_or_b64", "q:qq", W2(nonzero(a | b, scc))),
+    WORDWISE("s_xor_b64", "q:qq", W2(nonzero(a ^ b, scc))),
+    WORDWISE("s_nand_b64", "q:qq", W2(nonzero(~(a& b), scc))),
+    WORDWISE("s_nor_b64", "q:qq", W2(nonzero(~(a | b), scc))),
+    WORDWISE("s_xnor_b64", "q:qq", W2(nonzero(~(a ^ b), scc))),
+    WORDWISE("s_and_not1_b64", "q:qq", W2(nonzero(a & ~b, scc))),
+    WORDWISE("s_or_not1_b64", "q:qq", W2(nonzero(a | ~b, scc))),
     ROW("s_bfe_u64", "q:qu", scalar_64<field_u64>),
     ROW("s_bfe_i64", "q:qu", scalar_64<field_i64>),
     ROW("s_bfm_b64", "q:uu", W2(((u64{1} << (a & 63)) - 1) << (b & 63))),
-    ROW("s_cselect_b64", "q:qq", W2(scc ? a : b)),
+    WORDWISE("s_cselect_b64", "q:qq", W2(scc ? a : b)),
     ROWV("s_cmp_eq_u64", "q:qq", compare_equal, kNoDestination),
     ROWV("s_cmp_lg_u64", "q:qq", compare_different, kNoDestination),
     ROWV("s_bitcmp0_b64", "q:qu", compare_bit0, kNoDestination),

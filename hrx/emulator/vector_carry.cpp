@@ -30,6 +30,12 @@ void multiply_add(u32* d, const u32* a, const u32* b, const u32* c) {
     }
 }
 
+std::string bind_multiply_add(BindContext& context, const Operation& operation) {
+    if (auto problem = bind_vector(context, operation); !problem.empty()) return problem;
+    propagate_undefined(context);
+    return {};
+}
+
 #define CARRY(e)                         \
     with_carry<[](u64 a, u64 b, u64 c) { \
         (void)c;                         \
@@ -43,8 +49,8 @@ const Operation kOperations[] = {
     {"v_add_co_ci_u32", "uc:uum", bind_vector, CARRY(a + b + c)},
     {"v_sub_co_ci_u32", "uc:uum", bind_vector, CARRY(a - b - c)},
     {"v_subrev_co_ci_u32", "uc:uum", bind_vector, CARRY(b - a - c)},
-    {"v_mad_u64_u32", "qc:uuq", bind_vector, multiply_add<false>},
-    {"v_mad_i64_i32", "qc:uuq", bind_vector, multiply_add<true>},
+    {"v_mad_u64_u32", "qc:uuq", bind_multiply_add, multiply_add<false>},
+    {"v_mad_i64_i32", "qc:uuq", bind_multiply_add, multiply_add<true>},
 };
 
 }  // namespace

@@ -80,6 +80,12 @@ std::string bind_move(BindContext& context, const Operation& operation) {
     return {};
 }
 
+std::string bind_left_shift(BindContext& context, const Operation& operation) {
+    if (auto problem = bind_vector(context, operation); !problem.empty()) return problem;
+    propagate_undefined(context);
+    return {};
+}
+
 // clamp turns these into saturating operations.
 std::string bind_saturating(BindContext& context, const Operation& operation) {
     if (!context.text.has("clamp")) return bind_vector(context, operation);
@@ -178,7 +184,7 @@ const Operation kOperations[] = {
     {"v_minmax_i32", "u:uuu", bind_vector, F3(std::max(std::min(sign(a), sign(b)), sign(c)))},
     {"v_maxmin_u32", "u:uuu", bind_vector, F3(std::min(std::max(a, b), c))},
     {"v_minmax_u32", "u:uuu", bind_vector, F3(std::max(std::min(a, b), c))},
-    {"v_lshlrev_b64", "q:uq", bind_vector, wide_3<10, [](u64 a, u64 b, u64) { return b << (a & 63); }>},
+    {"v_lshlrev_b64", "q:uq", bind_left_shift, wide_3<10, [](u64 a, u64 b, u64) { return b << (a & 63); }>},
     {"v_lshrrev_b64", "q:uq", bind_vector, wide_3<10, [](u64 a, u64 b, u64) { return (b >> (a & 63)); }>},
     {"v_ashrrev_i64", "q:uq", bind_vector,
      wide_3<10, [](u64 a, u64 b, u64) { return static_cast<u64>(static_cast<i64>(b) >> (a & 63)); }>},

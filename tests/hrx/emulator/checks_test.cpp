@@ -102,6 +102,29 @@ TEST(Undefined, MovesCarryItAlong) {
     expect_trap(scalar.run("s_mov_b32 s0, s1\ns_add_u32 s2, s0, 1"), TrapKind::uninitialised, "s0");
 }
 
+TEST(Undefined, HighWordsThatOnlyReachHighWords) {
+    // compilers leave the high word of an addend undefined when they use the low one of the sum
+    const std::string sum = "s_mov_b32 s4, 5\nv_mad_u64_u32 v[2:3], null, s2, v0, s[4:5]\n";
+    Machine low;
+    EXPECT_FALSE(low.s(2, 3).v(0, 7u).run(sum + "v_add_nc_u32 v4, v2, v2"));
+    Machine high;
+    expect_trap(high.s(2, 3).v(0, 7u).run(sum + "v_add_nc_u32 v4, v3, v3"), TrapKind::uninitialised, "v3");
+    Machine shifted;
+    expect_trap(shifted.v(2, 1u).run("v_lshlrev_b64 v[0:1], 2, v[2:3]\nv_mov_b32 v4, v0\nv_add_nc_u32 v5, v4, v1"),
+                TrapKind::uninitialised, "v1");
+    Machine scalar;
+    EXPECT_FALSE(scalar.s(2, 1).run("s_lshl_b64 s[0:1], s[2:3], 2\ns_add_u32 s4, s0, 1"));
+    Machine scalar_high;
+    expect_trap(scalar_high.s(2, 1).run("s_lshl_b64 s[0:1], s[2:3], 2\ns_add_u32 s4, s1, 1"), TrapKind::uninitialised,
+                "s1");
+    Machine low_word;
+    expect_trap(low_word.s(3, 1).run("s_and_b64 s[0:1], s[2:3], s[2:3]\ns_add_u32 s4, s0, 1"), TrapKind::uninitialised,
+                "s0");
+    // a shift to the right brings the high word down
+    Machine right;
+    expect_trap(right.v(2, 1u).run("v_lshrrev_b64 v[0:1], 2, v[2:3]"), TrapKind::uninitialised, "v3");
+}
+
 TEST(Undefined, LanesThatOthersRead) {
     Machine machine;
     expect_trap(machine.exec(1).run("v_mov_b32 v1, 1\nv_readlane_b32 s0, v1, 3"), TrapKind::uninitialised, "lane 3");

@@ -99,6 +99,12 @@ void hints() {
         s_barrier
         s_sendmsg sendmsg(MSG_DEALLOC_VGPRS)
         s_endpgm)");
+    Machine clock;
+    clock.ok(
+        "s_sendmsg_rtn_b64 s[0:1], sendmsg(MSG_RTN_GET_REALTIME)\ns_sendmsg_rtn_b64 s[2:3], "
+        "sendmsg(MSG_RTN_GET_REALTIME)\ns_waitcnt lgkmcnt(0)");
+    EXPECT_GT(clock.get_s64(0), 0u);
+    EXPECT_GE(clock.get_s64(2), clock.get_s64(0));
     Machine padding;
     auto trap = padding.run("s_branch away\ns_endpgm\naway:\ns_code_end");
     ASSERT_TRUE(trap);
