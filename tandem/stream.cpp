@@ -54,12 +54,14 @@ void copy(char* to, const void* from, size_t bytes) {
     for (std::thread& other : others) other.join();
 }
 
-// Without branches in the loop, so that it runs at the speed of the memory.
+// A sample of the row: what is not a number in a hidden state reaches all logits, and looking at each of 150,000 of
+// them would cost two percent of a token.
 bool has_nan(const void* data, size_t bytes) {
+    constexpr size_t stride = 257;
     const auto* values = static_cast<const uint32_t*>(data);
-    uint32_t found = 0;
-    for (size_t i = 0; i < bytes / sizeof(uint32_t); ++i) found |= (values[i] & 0x7fffffffu) > 0x7f800000u ? 1u : 0u;
-    return found != 0;
+    for (size_t i = 0; i < bytes / sizeof(uint32_t); i += stride)
+        if ((values[i] & 0x7fffffffu) > 0x7f800000u) return true;
+    return false;
 }
 
 }  // namespace
@@ -420,7 +422,8 @@ void Stream::get(const ggml_tensor* tensor, void* data, size_t offset, size_t si
     tandem_.flush(this);
     deliver(last_, false);
     read_on(last_, tensor, data, offset, size);
-    if (tensor->type == GGML_TYPE_F32 && size > 0) reads_.push_back({*tensor, data, offset, size});
+    if (tandem_.members() > 1 && tandem_.settings().repeat && tensor->type == GGML_TYPE_F32 && size > 0)
+        reads_.push_back({*tensor, data, offset, size});
 }
 
 void Stream::prepare_copy() {

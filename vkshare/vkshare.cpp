@@ -136,6 +136,13 @@ struct Parts {
     }
 };
 
+// Drivers map memory by pages of 2 MiB only when all of it is made of them.
+constexpr uint64_t large_page = uint64_t{2} << 20;
+
+uint64_t whole_pages(uint64_t size) {
+    return size < large_page || size > UINT64_MAX - large_page ? size : (size + large_page - 1) / large_page * large_page;
+}
+
 void create_buffer(Parts& parts, uint64_t size, vk::ExternalMemoryHandleTypeFlags types) {
     if (size == 0) refuse(parts.device->name + ": expected a size of at least 1 byte, found 0");
     if (size > parts.device->max_buffer_size)
@@ -246,7 +253,7 @@ ggml_backend_buffer_t allocate(ggml_backend_buffer_type_t type, uint64_t size, u
             types |= handle_type(kind);
         }
         if (kinds & ~7u) handle_type(kinds);
-        create_buffer(parts, size, types);
+        create_buffer(parts, whole_pages(size), types);
         const auto needs = device->device.getBufferMemoryRequirements(parts.buffer->buffer);
         const auto memory = device->physical_device.getMemoryProperties();
         const vk::ExportMemoryAllocateInfo exported(types);

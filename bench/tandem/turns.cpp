@@ -2,7 +2,8 @@
 // they compute. One line of JSON a measurement, for summary.py.
 //
 // tandem-turns --model FILE --choice NAME=DEVICE|SETTINGS... [--request PROMPT+ANSWER]... [--pairs N] [--seconds N]
-//              [--ubatch N] [--context N] [--backends FOLDER] [--load LIBRARY]... [--threads N] [--out FILE]
+//              [--ubatch N] [--context N] [--backends FOLDER] [--load LIBRARY]... [--threads N] [--out FILE] [--log
+//              FILE]
 // SETTINGS are those of tandem/settings.h, such as owner=Vulkan0,prefill=Vulkan0,decode=CUDA0,min=512.
 #include <algorithm>
 #include <chrono>
@@ -41,7 +42,7 @@ struct Request {
 };
 
 struct Options {
-    std::string model, backends, out;
+    std::string model, backends, out, log;
     std::vector<std::string> loads;
     std::vector<std::pair<std::string, std::string>> choices;
     std::vector<Request> requests;
@@ -68,6 +69,8 @@ Options parse(int argc, char** argv) {
             options.backends = value;
         else if (flag == "--load")
             options.loads.push_back(value);
+        else if (flag == "--log")
+            options.log = value;
         else if (flag == "--out")
             options.out = value;
         else if (flag == "--pairs")
@@ -239,11 +242,13 @@ int main(int argc, char** argv) {
         std::cout << line << std::endl;
         if (file) file << line << std::endl;
     };
+    std::FILE* all = options.log.empty() ? nullptr : std::fopen(options.log.c_str(), "w");
     llama_log_set(
-        [](ggml_log_level level, const char* text, void*) {
+        [](ggml_log_level level, const char* text, void* all) {
             if (level >= GGML_LOG_LEVEL_WARN) std::fputs(text, stderr);
+            if (all != nullptr) std::fputs(text, static_cast<std::FILE*>(all));
         },
-        nullptr);
+        all);
     if (options.backends.empty())
         ggml_backend_load_all();
     else
@@ -295,6 +300,7 @@ int main(int argc, char** argv) {
             for (size_t i = 0; i < choices.size(); ++i) {
                 // every second turn runs backwards, so that drift does not favour a place in the order
                 Choice& choice = choices[pair % 2 == 0 ? i : choices.size() - 1 - i];
+                if (all != nullptr) std::fprintf(all, "turn of %s\n", choice.name.c_str());
                 const Times times = measure(choice, request, list);
                 if (pair < 0) continue;
                 std::ostringstream line;
