@@ -123,6 +123,7 @@ std::string list_of(const std::vector<std::string>& ids) {
 Result<ModelEntry> only_one(std::vector<ScannedModel> models, const std::string& name) {
     if (models.size() == 1) return usable(std::move(models.front()));
     std::vector<std::string> ids;
+    ids.reserve(models.size());
     for (const ScannedModel& model : models) ids.push_back(model.entry.id);
     return Error{ErrorCode::usage, "model " + name, "a name that means one model",
                  std::to_string(models.size()) + " that it may mean", "say which: " + list_of(ids)};

@@ -143,7 +143,7 @@ Fault Rules::sizes() const {
     if (types_.count(scaling) && types_.at(scaling) == kGgufString) {
         static constexpr std::array kKnown = {"none", "linear", "yarn", "longrope"};
         // llama.cpp reads the text up to its first zero byte
-        const std::string text = head_.text(scaling).c_str();
+        const std::string whole = head_.text(scaling), text = whole.substr(0, whole.find('\0'));
         if (std::find(kKnown.begin(), kKnown.end(), text) == kKnown.end())
             return GgufFault{"key " + in_quotes(scaling) + " to be none, linear, yarn or longrope", in_quotes(text),
                              "the model needs a newer 1bit, or the file is damaged"};
