@@ -58,6 +58,7 @@ std::vector<FileSet> sets_of(const HubRepository& repository) {
         set.shards.emplace(shard.number, file);
     }
     std::vector<FileSet> out;
+    out.reserve(sets.size());
     for (auto& [key, set] : sets) out.push_back(std::move(set));
     return out;
 }
