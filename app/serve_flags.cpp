@@ -45,6 +45,13 @@ void add_serve_flags(CLI::App* app, ServeFlags* flags) {
                  "Device to run on, a name of 1bit devices, 'vulkan' for the first of them or 'cpu'; may be repeated "
                  "or a list with commas. The start fails when it is not there",
                  &flags->devices);
+    app->add_option("--prefill-device", flags->prefill_device,
+                    "Device that reads prompts, on the memory of the one that --device names: one of the two must be "
+                    "Vulkan")
+        ->type_name("NAME");
+    add_number(app, "--prefill-min-tokens",
+               "Prompt tokens from which on --prefill-device reads them; more than a ubatch counts as a ubatch (256)",
+               &flags->prefill_min_tokens, 1, 1u << 30);
     add_number(app, "-c,--ctx-size", "Tokens of one request with its answer, 0 for the model's own", &flags->context, 0,
                1u << 30);
     add_number(app, "--parallel", "Requests at one time for each model", &flags->parallel, 1, 256);
@@ -139,6 +146,17 @@ Result<ServeConfig> apply_flags(const ServeFlags& flags, ServeConfig config) {
         if (config.defaults.devices.empty())
             return Error{ErrorCode::usage, "--device", "the name of a device", "nothing", "see 1bit devices"};
         for (auto& [name, model] : config.models) model.devices.clear();
+    }
+    if (!flags.prefill_device.empty()) {
+        if (config.defaults.devices.size() != 1)
+            return Error{ErrorCode::usage, "--prefill-device", "one --device beside it, which makes the tokens",
+                         std::to_string(config.defaults.devices.size()) + " of them", "see 1bit devices"};
+        config.defaults.prefill_device = {flags.prefill_device};
+        for (auto& [name, model] : config.models) model.prefill_device.clear();
+    }
+    if (flags.prefill_min_tokens) {
+        config.defaults.prefill_min_tokens = flags.prefill_min_tokens;
+        for (auto& [name, model] : config.models) model.prefill_min_tokens.reset();
     }
     if (flags.context) {
         config.defaults.context = flags.context;

@@ -20,7 +20,8 @@ struct ServeFlags {
     std::vector<std::string> api_keys;
     std::string api_key_file;
     std::vector<std::string> cors_origins, devices, preload;
-    std::optional<uint32_t> context, parallel, max_models;
+    std::string prefill_device;
+    std::optional<uint32_t> context, parallel, max_models, prefill_min_tokens;
     std::optional<KeepAlive> keep_alive;
     std::optional<uint64_t> max_request_bytes;
     std::optional<std::chrono::seconds> drain_timeout, hang_timeout;

@@ -7,6 +7,7 @@
 #include "engine/engine_arguments.h"
 #include "engine/heartbeat_hooks.h"
 #include "engine/response_wait.h"
+#include "engine/tandem_device.h"
 
 int llama_server(int argc, char** argv);  // llama.cpp, tools/server/server.cpp; it has no header
 
@@ -20,13 +21,15 @@ int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<s
     ::umask(0077);  // the socket is this user's alone
     clean_engine_environment();
     use_bounded_response_wait();
-    auto words = engine_arguments(socket, arguments);
-    if (!words) return fail(words.error());
     auto heartbeat = Heartbeat::attach(heartbeat_fd);
     if (!heartbeat) return fail(heartbeat.error());
     // ggml's threads may count until the very end of the process
     static auto* const page = new Heartbeat(std::move(*heartbeat));
     install_heartbeat(page->page());
+    std::vector<std::string> own = arguments;
+    if (auto made = set_up_tandem(&own); !made) return fail(made.error());
+    auto words = engine_arguments(socket, own);
+    if (!words) return fail(words.error());
 
     std::string name = "1bit-engine";
     std::vector<char*> argv{name.data()};

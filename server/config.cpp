@@ -147,6 +147,11 @@ constexpr uint64_t kMostModels = 64;
 Reader::Fields shared_fields(const Reader& r, ModelConfig& to) {
     return {
         {"devices", [&](const YAML::Node& n, const std::string& p) { to.devices = r.texts(n, p); }},
+        {"prefill_device", [&](const YAML::Node& n, const std::string& p) { to.prefill_device = {r.text(n, p)}; }},
+        {"prefill_min_tokens",
+         [&](const YAML::Node& n, const std::string& p) {
+             to.prefill_min_tokens = uint32_t(r.number(n, p, 1, kMostContext));
+         }},
         {"context",
          [&](const YAML::Node& n, const std::string& p) { to.context = uint32_t(r.number(n, p, 0, kMostContext)); }},
         {"parallel",

@@ -20,11 +20,13 @@ using KeepAlive = std::chrono::seconds;
 
 // Settings of one model; what is empty or unset falls back to the ServeConfig's own.
 struct ModelConfig {
-    std::string source;                // a path, REPO:QUANT, or a name of the catalog
-    std::vector<std::string> aliases;  // other names a request may use
-    std::vector<std::string> devices;  // ggml device names; empty: chosen
-    std::optional<uint32_t> context;   // tokens per slot
-    std::optional<uint32_t> parallel;  // slots
+    std::string source;                          // a path, REPO:QUANT, or a name of the catalog
+    std::vector<std::string> aliases;            // other names a request may use
+    std::vector<std::string> devices;            // ggml device names; empty: chosen
+    std::vector<std::string> prefill_device;     // none or one: reads prompts on the memory that `devices` decodes on
+    std::optional<uint32_t> prefill_min_tokens;  // prompts of at least so many tokens; none: a whole ubatch at most 256
+    std::optional<uint32_t> context;             // tokens per slot
+    std::optional<uint32_t> parallel;            // slots
     std::optional<KeepAlive> keep_alive;
     bool pin = false;                    // never evicted to make room
     std::vector<std::string> arguments;  // handed to the llama.cpp server as they are

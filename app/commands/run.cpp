@@ -217,8 +217,11 @@ Result<ServeConfig> configuration(const Options& options, const std::filesystem:
         return {};
     };
     ONEBIT_RETURN_IF_ERROR(settle(config->defaults.devices));
-    for (auto& [name, model] : config->models)
+    if (!config->defaults.prefill_device.empty()) ONEBIT_RETURN_IF_ERROR(settle(config->defaults.prefill_device));
+    for (auto& [name, model] : config->models) {
         if (!model.devices.empty()) ONEBIT_RETURN_IF_ERROR(settle(model.devices));
+        if (!model.prefill_device.empty()) ONEBIT_RETURN_IF_ERROR(settle(model.prefill_device));
+    }
     // one person asks: all of the context is for one request
     config->defaults.parallel = 1;
     for (auto& [name, model] : config->models) model.parallel.reset();

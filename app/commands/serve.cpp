@@ -19,11 +19,16 @@ namespace {
 Result<void> settle_devices(ServeConfig& config, const std::filesystem::path& program) {
     std::vector<std::vector<std::string>*> lists = {&config.defaults.devices};
     bool ask = !cpu_only(config.defaults.devices), named = !config.defaults.devices.empty();
-    for (auto& [name, model] : config.models) {
-        if (model.devices.empty()) continue;
-        lists.push_back(&model.devices);
+    const auto add = [&](std::vector<std::string>& list) {
+        if (list.empty()) return;
+        lists.push_back(&list);
         named = true;
-        ask = ask || !cpu_only(model.devices);
+        ask = ask || !cpu_only(list);
+    };
+    add(config.defaults.prefill_device);
+    for (auto& [name, model] : config.models) {
+        add(model.devices);
+        add(model.prefill_device);
     }
     std::vector<PhysicalDevice> devices;
     if (ask) {

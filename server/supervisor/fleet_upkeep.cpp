@@ -7,7 +7,8 @@ namespace onebit {
 namespace {
 
 bool same_settings(const ModelConfig& a, const ModelConfig& b) {
-    return a.source == b.source && a.devices == b.devices && a.context == b.context && a.parallel == b.parallel &&
+    return a.source == b.source && a.devices == b.devices && a.prefill_device == b.prefill_device &&
+           a.prefill_min_tokens == b.prefill_min_tokens && a.context == b.context && a.parallel == b.parallel &&
            a.arguments == b.arguments;
 }
 

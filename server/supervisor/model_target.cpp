@@ -1,6 +1,7 @@
 #include "server/supervisor/model_target.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
@@ -63,6 +64,9 @@ ModelConfig effective_settings(const ServeConfig& config, const ModelConfig& mod
     ModelConfig result = model;
     const ModelConfig& defaults = config.defaults;
     if (result.devices.empty()) result.devices = defaults.devices;
+    // a device for prompts belongs to the device for tokens that stands beside it
+    if (model.devices.empty() && result.prefill_device.empty()) result.prefill_device = defaults.prefill_device;
+    if (!result.prefill_min_tokens) result.prefill_min_tokens = defaults.prefill_min_tokens;
     if (!result.context) result.context = defaults.context;
     if (!result.parallel) result.parallel = defaults.parallel;
     if (!result.keep_alive) result.keep_alive = defaults.keep_alive;
@@ -145,6 +149,17 @@ std::string engine_device_list(const std::vector<std::string>& devices) {
     return others.empty() ? "none" : joined(others);
 }
 
+std::string tandem_argument(const ModelConfig& settings) {
+    if (settings.prefill_device.empty() || settings.devices.size() != 1 || settings.prefill_device == settings.devices)
+        return "";
+    uint64_t ubatch = 512;  // llama.cpp's default
+    const std::string given = option_value(settings.arguments, {"-ub", "--ubatch-size"});
+    std::from_chars(given.data(), given.data() + given.size(), ubatch);
+    const uint64_t least = std::min<uint64_t>(settings.prefill_min_tokens.value_or(256), std::max<uint64_t>(ubatch, 1));
+    return "--onebit-tandem=prefill=" + settings.prefill_device.front() + ",decode=" + settings.devices.front() +
+           ",min=" + std::to_string(least);
+}
+
 std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotShape& shape, bool offline) {
     const ModelConfig& settings = target.settings;
     const std::vector<std::string>& given = settings.arguments;
@@ -159,7 +174,9 @@ std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotS
         uint64_t total = std::min<uint64_t>(uint64_t{shape.context} * shape.slots, 1u << 30);
         result.insert(result.end(), {"--ctx-size", std::to_string(total), "--parallel", std::to_string(shape.slots)});
     }
-    if (!settings.devices.empty() && !names_option(given, {"-dev", "--device"}))
+    if (const std::string tandem = tandem_argument(settings); !tandem.empty())
+        result.insert(result.begin(), tandem);
+    else if (!settings.devices.empty() && !names_option(given, {"-dev", "--device"}))
         result.insert(result.end(), {"--device", engine_device_list(settings.devices)});
     bool asked = names_option(given, {"--embedding", "--embeddings", "--rerank", "--reranking"});
     uint64_t pooling = asked ? 0 : pooling_type(target.entry);

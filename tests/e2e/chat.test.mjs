@@ -5,15 +5,18 @@ import { before, describe, test } from 'node:test';
 import * as h from './harness.mjs';
 
 const device = process.env.ONEBIT_TEST_DEVICE ?? 'CPU';
-const skip = device.startsWith('Vulkan') && h.noSoftwareVulkan();
+// prompts are read there, on the same memory
+const prefill = process.env.ONEBIT_TEST_PREFILL;
+const skip = (device.startsWith('Vulkan') || prefill?.startsWith('Vulkan')) && h.noSoftwareVulkan();
+const flags = prefill ? ['--prefill-device', prefill, '--prefill-min-tokens', '8'] : [];
 const file = h.wholeFile();
 const question = 'What is the capital of France?';
 
-describe(`chat on ${device}`, { skip }, () => {
+describe(`chat on ${device}${prefill ? `, prompts on ${prefill}` : ''}`, { skip }, () => {
     let server;
     let client;
     before(async () => {
-        server = await h.startServer(file, { device, engine: ['-c', '1024', '-np', '1', '-ub', '64'] });
+        server = await h.startServer(file, { device, flags, engine: ['-c', '1024', '-np', '1', '-ub', '64'] });
         client = h.openai(server);
     });
 
@@ -24,6 +27,7 @@ describe(`chat on ${device}`, { skip }, () => {
         assert.match(answer.choices[0].message.content, /Paris/);
         assert.equal(answer.choices[0].finish_reason, 'stop');
         assert.equal(answer.object, 'chat.completion');
+        if (prefill) assert.match(server.log, new RegExp(`prefill on ${prefill}, decode on ${device}`));
         assert.equal(answer.usage.total_tokens, answer.usage.prompt_tokens + answer.usage.completion_tokens);
     });
 

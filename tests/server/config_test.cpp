@@ -78,6 +78,8 @@ models:
     source: builtin
     aliases: [gpt, other]
     devices: Vulkan0
+    prefill_device: cpu
+    prefill_min_tokens: 64
     context: 512
     parallel: 1
     keep_alive: 0
@@ -112,6 +114,8 @@ models:
     EXPECT_EQ(small.source, "builtin");
     EXPECT_EQ(small.aliases, (std::vector<std::string>{"gpt", "other"}));
     EXPECT_EQ(small.devices, (std::vector<std::string>{"Vulkan0"}));
+    EXPECT_EQ(small.prefill_device, (std::vector<std::string>{"cpu"}));
+    EXPECT_EQ(small.prefill_min_tokens, 64u);
     EXPECT_EQ(small.context, 512u);
     EXPECT_EQ(small.parallel, 1u);
     EXPECT_EQ(small.keep_alive, seconds(0));
