@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "tandem/owner_type.h"
 #include "tandem/stream.h"
 
 namespace onebit::tandem {
@@ -119,6 +120,9 @@ Result<void> Tandem::open() {
         alignment_ = std::max(alignment_, ggml_backend_buft_get_alignment(type));
         max_size_ = std::min(max_size_, ggml_backend_buft_get_max_size(type));
     }
+    std::vector<ggml_backend_buffer_type_t> guest_types;
+    for (size_t i = 1; i < members(); ++i) guest_types.push_back(ggml_backend_dev_buffer_type(device(i)));
+    if (!guest_types.empty()) ask_all_members(ggml_backend_dev_buffer_type(device(0)), guest_types);
     counters_ = std::make_unique<Counters>(members());
     return check_sharing();
 }

@@ -21,7 +21,7 @@ done < <(git ls-files '*.md' | xargs grep -ohE '(^|`)make [a-z][a-z-]*' | sed 's
 begin "scripts named in the docs"
 while read -r script; do
     if [ -x "$script" ]; then good "$script"; else bad "$script is not there"; fi
-done < <(git ls-files '*.md' ':!models' | xargs grep -ohE '\bscripts/[a-z][a-z-]*' | sort -u)
+done < <(git ls-files '*.md' ':!models' ':!docs/evidence' | xargs grep -ohE '\bscripts/[a-z][a-z-]*' | sort -u)
 
 begin "commands of 1bit named in the docs"
 program=${ONEBIT_PROGRAM:-build/bin/1bit}
