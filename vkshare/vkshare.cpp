@@ -140,7 +140,8 @@ struct Parts {
 constexpr uint64_t large_page = uint64_t{2} << 20;
 
 uint64_t whole_pages(uint64_t size) {
-    return size < large_page || size > UINT64_MAX - large_page ? size : (size + large_page - 1) / large_page * large_page;
+    return size < large_page || size > UINT64_MAX - large_page ? size
+                                                               : (size + large_page - 1) / large_page * large_page;
 }
 
 void create_buffer(Parts& parts, uint64_t size, vk::ExternalMemoryHandleTypeFlags types) {

@@ -41,8 +41,8 @@ struct SlotShape {
 std::vector<SlotShape> slot_shapes(const ModelTarget& target);
 
 // What llama.cpp's --device takes for ggml's names: it knows no CPU, "none" leaves all work to it.
-// The argument that makes an engine's tandem (engine/tandem_device.h), or nothing when prompts are read where tokens are
-// made. The threshold is at most a ubatch, which is all that a device sees of a prompt at one time.
+// The argument that makes an engine's tandem (engine/tandem_device.h), or nothing when prompts are read where tokens
+// are made. The threshold is at most a ubatch, which is all that a device sees of a prompt at one time.
 std::string tandem_argument(const ModelConfig& settings);
 
 std::string engine_device_list(const std::vector<std::string>& devices);
