@@ -27,7 +27,11 @@ describe(`chat on ${device}${prefill ? `, prompts on ${prefill}` : ''}`, { skip 
         assert.match(answer.choices[0].message.content, /Paris/);
         assert.equal(answer.choices[0].finish_reason, 'stop');
         assert.equal(answer.object, 'chat.completion');
-        if (prefill) assert.match(server.log, new RegExp(`prefill on ${prefill}, decode on ${device}`));
+        if (prefill) {
+            const { engines } = await (await fetch(`${server.url}/onebit/ps`)).json();
+            const devices = engines[0].memory.map((place) => place.device);
+            assert.ok(devices.includes('Tandem0') && devices.includes(prefill), `memory on ${devices}`);
+        }
         assert.equal(answer.usage.total_tokens, answer.usage.prompt_tokens + answer.usage.completion_tokens);
     });
 
