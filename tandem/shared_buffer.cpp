@@ -86,6 +86,18 @@ void clear(ggml_backend_buffer_t buffer, uint8_t value) {
 
 }  // namespace
 
+ggml_tensor bytes_of(ggml_backend_buffer_t buffer, char* data, size_t bytes) {
+    ggml_tensor tensor = {};
+    tensor.type = GGML_TYPE_I8;
+    tensor.buffer = buffer;
+    tensor.data = data;
+    tensor.ne[0] = static_cast<int64_t>(bytes);
+    tensor.ne[1] = tensor.ne[2] = tensor.ne[3] = 1;
+    tensor.nb[0] = 1;
+    tensor.nb[1] = tensor.nb[2] = tensor.nb[3] = bytes;
+    return tensor;
+}
+
 SharedBuffers& SharedBuffers::instance() {
     static SharedBuffers* buffers = new SharedBuffers;  // buffers may be freed by destructors of other statics
     return *buffers;

@@ -33,6 +33,9 @@ struct SharedBuffer {
     }
 };
 
+// A tensor over some bytes of a buffer, for calls of ggml that take tensors. data: as the buffer's backend counts it.
+ggml_tensor bytes_of(ggml_backend_buffer_t buffer, char* data, size_t bytes);
+
 // All shared buffers of the process, by the address of the ggml buffer. Any thread.
 class SharedBuffers {
 public:

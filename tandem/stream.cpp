@@ -22,18 +22,6 @@ uint64_t microseconds_since(Clock::time_point start) {
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
 }
 
-ggml_tensor bytes_of(ggml_backend_buffer_t buffer, char* data, size_t bytes) {
-    ggml_tensor tensor = {};
-    tensor.type = GGML_TYPE_I8;
-    tensor.buffer = buffer;
-    tensor.data = data;
-    tensor.ne[0] = static_cast<int64_t>(bytes);
-    tensor.ne[1] = tensor.ne[2] = tensor.ne[3] = 1;
-    tensor.nb[0] = 1;
-    tensor.nb[1] = tensor.nb[2] = tensor.nb[3] = bytes;
-    return tensor;
-}
-
 // The mask and the rows of a large ubatch are megabytes, which one thread would copy at a fraction of the memory's
 // speed.
 void copy(char* to, const void* from, size_t bytes) {

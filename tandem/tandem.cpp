@@ -18,19 +18,6 @@ thread_local Stream* this_thread_stream = nullptr;
 std::mutex all_mutex;
 std::vector<Tandem*> all;
 
-// A tensor over some bytes of a buffer, for calls of ggml that take tensors.
-ggml_tensor bytes_of(ggml_backend_buffer_t buffer, char* data, size_t bytes) {
-    ggml_tensor tensor = {};
-    tensor.type = GGML_TYPE_I8;
-    tensor.buffer = buffer;
-    tensor.data = data;
-    tensor.ne[0] = static_cast<int64_t>(bytes);
-    tensor.ne[1] = tensor.ne[2] = tensor.ne[3] = 1;
-    tensor.nb[0] = 1;
-    tensor.nb[1] = tensor.nb[2] = tensor.nb[3] = bytes;
-    return tensor;
-}
-
 std::array<uint8_t, canary_bytes> pattern(size_t seed) {
     std::array<uint8_t, canary_bytes> bytes;
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>((i + 1) * 167 + seed * 59 + (i >> 3));
