@@ -108,6 +108,18 @@ Result<uint64_t> parse_number(const std::string& text, uint64_t least, uint64_t 
                  "a whole number from " + std::to_string(least) + " to " + std::to_string(most), "'" + text + "'", ""};
 }
 
+Result<void> parse_numbers(const std::string& text, uint64_t least, uint64_t most, std::vector<uint32_t>* numbers) {
+    numbers->clear();
+    for (size_t start = 0; start <= text.size();) {
+        const size_t end = std::min(text.find(',', start), text.size());
+        auto number = parse_number(text.substr(start, end - start), least, most);
+        if (!number.ok()) return std::move(number).error();
+        numbers->push_back(static_cast<uint32_t>(*number));
+        start = end + 1;
+    }
+    return {};
+}
+
 CommandLine::CommandLine(std::span<const AddCommand> commands)
     : app_(std::make_unique<CLI::App>("Serves GGUF language models on the GPU in front of you.", "1bit")) {
     app_->require_subcommand(0, 1);

@@ -52,6 +52,9 @@ CLI::Option* add_repeated(CLI::App* app, const std::string& names, const std::st
 // A whole number from least to most.
 Result<uint64_t> parse_number(const std::string& text, uint64_t least, uint64_t most);
 
+// Such numbers with commas between them, which replace what is in the list.
+Result<void> parse_numbers(const std::string& text, uint64_t least, uint64_t most, std::vector<uint32_t>* numbers);
+
 // parse_number() into a number or an optional one.
 template <typename T>
 CLI::Option* add_number(CLI::App* app, const std::string& names, const std::string& help, T* value, uint64_t least,

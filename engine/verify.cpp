@@ -1,4 +1,5 @@
 #include "engine/verify.h"
+#include "engine/text_tokens.h"
 
 #include <algorithm>
 #include <map>
@@ -148,18 +149,10 @@ private:
     }
 
     Result<void> tokenize() {
-        const std::string text = request_.text.empty() ? held_out_text() : request_.text;
-        const llama_vocab* vocab = sessions_.front()->vocab();
-        tokens_.resize(text.size() + 8);
-        const int32_t count =
-            llama_tokenize(vocab, text.data(), static_cast<int32_t>(std::min<size_t>(text.size(), INT32_MAX)),
-                           tokens_.data(), static_cast<int32_t>(tokens_.size()), false, false);
-        if (count < 2) {
-            return Error{ErrorCode::usage, "--text", "at least two tokens", std::to_string(std::max(count, 0)),
-                         "take a longer text"};
-        }
-        tokens_.resize(static_cast<size_t>(count));
-        if (llama_vocab_get_add_bos(vocab)) begin_ = llama_vocab_bos(vocab);
+        auto text = text_tokens(sessions_.front()->vocab(), request_.text);
+        if (!text.ok()) return std::move(text).error();
+        tokens_ = std::move(text->tokens);
+        begin_ = text->begin;
         return {};
     }
 

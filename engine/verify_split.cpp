@@ -1,19 +1,11 @@
 #include "engine/verify_split.h"
 
-#include <algorithm>
-#include <string_view>
-
+#include "engine/tandem_device.h"
 #include "tandem/counters.h"
 #include "tandem/device.h"
 
 namespace onebit {
 namespace {
-
-bool is_vulkan(const std::string& name) {
-    ggml_backend_dev_t device = ggml_backend_dev_by_name(name.c_str());
-    return device != nullptr &&
-           std::string_view(ggml_backend_reg_name(ggml_backend_dev_backend_reg(device))) == "Vulkan";
-}
 
 std::vector<MemberTokens> tokens_of(const std::string& tandem) {
     std::vector<MemberTokens> tokens;
@@ -29,12 +21,11 @@ std::vector<MemberTokens> tokens_of(const std::string& tandem) {
 }  // namespace
 
 Result<SplitDevice> make_split_device(const std::string& decode, const std::string& prefill, uint32_t min_tokens) {
-    tandem::Settings settings;
-    settings.owner = !is_vulkan(decode) && is_vulkan(prefill) ? prefill : decode;
-    settings.prefill = prefill;
-    settings.decode = decode;
-    settings.min_tokens = min_tokens;
-    const auto device = tandem::register_tandem(settings);
+    auto text = with_owner("prefill=" + prefill + ",decode=" + decode + ",min=" + std::to_string(min_tokens));
+    if (!text.ok()) return std::move(text).error();
+    auto settings = tandem::parse_settings(*text);
+    if (!settings.ok()) return std::move(settings).error();
+    const auto device = tandem::register_tandem(*settings);
     if (!device.ok()) return device.error();
     SplitDevice split;
     split.device = ggml_backend_dev_name(*device);

@@ -18,7 +18,7 @@ struct SplitDevice {
 };
 
 // Makes a tandem, which lives until the process ends. decode, prefill: ggml names; graphs of at least min_tokens go to
-// prefill. The owner is the first of the two that is a Vulkan device, else `decode`. To be called before either device
+// prefill. The owner is that of engine/tandem_device.h. To be called before either device
 // is used otherwise. Errors name the member and what it lacks.
 Result<SplitDevice> make_split_device(const std::string& decode, const std::string& prefill, uint32_t min_tokens);
 

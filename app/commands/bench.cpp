@@ -24,19 +24,6 @@ struct Options {
     std::vector<uint32_t> clients;
 };
 
-Result<void> parse_sizes(const std::string& text, uint64_t least, std::vector<uint32_t>* sizes,
-                         uint64_t most = 1u << 24) {
-    sizes->clear();
-    for (size_t start = 0; start <= text.size();) {
-        const size_t end = std::min(text.find(',', start), text.size());
-        auto number = parse_number(text.substr(start, end - start), least, most);
-        if (!number.ok()) return std::move(number).error();
-        sizes->push_back(static_cast<uint32_t>(*number));
-        start = end + 1;
-    }
-    return {};
-}
-
 Result<void> save(const std::string& file, const std::string& text) {
     if (file.empty()) return {};
     if (file == "-") {
@@ -132,9 +119,9 @@ void add_bench(CLI::App& app, CommandRun* run) {
                      "names of 1bit devices, separated by commas; the default GPUs and the CPU if not given")
         ->type_name("LIST");
     add_parsed(command, "--prompt", "LIST", "sizes of prompts in tokens, 128,512 if not given",
-               [&request](const std::string& text) { return parse_sizes(text, 1, &request.prompts); });
+               [&request](const std::string& text) { return parse_numbers(text, 1, 1u << 24, &request.prompts); });
     add_parsed(command, "--depth", "LIST", "tokens that are in the cache before, 0,1024 if not given",
-               [&request](const std::string& text) { return parse_sizes(text, 0, &request.depths); });
+               [&request](const std::string& text) { return parse_numbers(text, 0, 1u << 24, &request.depths); });
     add_number(command, "--generate", "tokens to decode, 32 if not given; 0: none", &request.generate, 0, 1 << 20);
     add_number(command, "--repeat", "measurements of each, 5 if not given", &request.repeat, 1, 1000);
     add_number(command, "--ubatch-size", "tokens computed at once, 512 if not given", &request.ubatch, 1, 1 << 20);
@@ -143,7 +130,7 @@ void add_bench(CLI::App& app, CommandRun* run) {
                &request.check_tokens, 0, 1 << 24);
     add_parsed(command, "--clients", "LIST",
                "measure the first size of --prompt through 1bit serve as well, with so many clients at once: 1,4,16",
-               [options](const std::string& text) { return parse_sizes(text, 1, &options->clients, 256); });
+               [options](const std::string& text) { return parse_numbers(text, 1, 256, &options->clients); });
     command->add_option("--text", options->text, "text to take tokens from; a held-out text if not given")
         ->type_name("FILE");
     command->add_option("--json", options->json, "write JSON; - for standard output")->type_name("FILE");

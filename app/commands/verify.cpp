@@ -23,18 +23,6 @@ struct Options {
     bool json = false;
 };
 
-Result<void> parse_list(const std::string& text, uint64_t least, uint64_t most, std::vector<uint32_t>* numbers) {
-    numbers->clear();
-    for (size_t start = 0; start <= text.size();) {
-        const size_t end = std::min(text.find(',', start), text.size());
-        auto number = parse_number(text.substr(start, end - start), least, most);
-        if (!number.ok()) return std::move(number).error();
-        numbers->push_back(static_cast<uint32_t>(*number));
-        start = end + 1;
-    }
-    return {};
-}
-
 Result<double> parse_bound(const std::string& text) {
     double value = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -130,10 +118,10 @@ void add_verify(CLI::App& app, CommandRun* run) {
         ->type_name("");
     add_sides(command, options.get());
     add_parsed(command, "--prompt", "LIST", "lengths of prompts in tokens; if not given, those around every edge",
-               [&request](const std::string& text) { return parse_list(text, 0, 1u << 24, &request.prompts); });
+               [&request](const std::string& text) { return parse_numbers(text, 0, 1u << 24, &request.prompts); });
     command->add_flag("--beyond-4096", request.beyond_4096, "edges past 4096 tokens too");
     add_parsed(command, "--slots", "LIST", "requests at one time, 1,4 if not given",
-               [&request](const std::string& text) { return parse_list(text, 1, 64, &request.slots); });
+               [&request](const std::string& text) { return parse_numbers(text, 1, 64, &request.slots); });
     add_number(command, "--generate", "tokens after the prompt, 64 if not given", &request.generate, 1, 1 << 16);
     add_number(command, "--ubatch-size", "tokens computed at once, 512 if not given", &request.ubatch, 1, 1 << 20);
     add_number(command, "-t,--threads", "of the CPU; all if not given", &request.threads, 1, 1024);
