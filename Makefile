@@ -7,7 +7,8 @@ prefix ?= /usr/local
 MODEL ?=
 ARGS ?=
 
-serve: build
+serve:
+	@scripts/build --target onebit
 	@exec build/bin/1bit serve $(MODEL) $(ARGS)
 
 build:
@@ -46,7 +47,7 @@ clean:
 
 help:
 	@echo "make serve [MODEL=...] [ARGS=...]  build and serve the built-in model on 127.0.0.1:8080"
-	@echo "make build                         install what is missing, fetch the sources, build"
+	@echo "make build                         install what is missing, fetch the sources, build all, the tests too"
 	@echo "make setup                         only install and fetch"
 	@echo "make test                          build and run what CI runs"
 	@echo "make test-all                      every test; the log is build/test-all.log"
