@@ -54,7 +54,7 @@ Plan make_plan(const ggml_cgraph* graph, const RouteRule& rule, size_t members, 
     Plan plan;
     plan.tokens = graph_tokens(graph);
     plan.phase = plan.tokens >= rule.min_tokens ? Phase::prefill : Phase::decode;
-    const size_t preferred = plan.phase == Phase::prefill ? rule.prefill : rule.decode;
+    const size_t preferred = plan.member = plan.phase == Phase::prefill ? rule.prefill : rule.decode;
     const int refused = first_refused(graph, preferred, supports);
     if (refused == graph->n_nodes) {
         plan.pieces.push_back({0, graph->n_nodes, preferred});

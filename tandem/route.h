@@ -30,6 +30,7 @@ struct Piece {
 struct Plan {
     Phase phase = Phase::decode;
     int64_t tokens = 0;         // of the graph; 0 when it multiplies no weights
+    size_t member = 0;          // of the phase
     std::vector<Piece> pieces;  // empty: nobody can run it, or strict forbids it
     std::string fallback;       // why it does not run whole on the member of its phase; empty when it does
 };

@@ -48,10 +48,13 @@ Result<Fault> parse_fault(std::string_view text) {
     if (parts[0] == "nan") fault.kind = Fault::Kind::nan;
     if (parts[0] == "allocate") fault.kind = Fault::Kind::allocate;
     if (parts[0] == "map") fault.kind = Fault::Kind::map;
+    if (parts[0] == "abort") fault.kind = Fault::Kind::abort;
+    if (parts[0] == "hang") fault.kind = Fault::Kind::hang;
+    if (parts[0] == "lost") fault.kind = Fault::Kind::lost;
     const auto at = parts.size() > 2 ? number<uint64_t>(parts[2]) : std::optional<uint64_t>(0);
     const auto count = parts.size() > 3 ? number<uint64_t>(parts[3]) : std::optional<uint64_t>(1);
     if (fault.kind == Fault::Kind::none || parts.size() < 2 || parts.size() > 4 || parts[1].empty() || !at || !count)
-        return wrong("fault", "compute|nan|allocate|map/DEVICE[/AT[/COUNT]]", text);
+        return wrong("fault", "compute|nan|allocate|map|abort|hang|lost/DEVICE[/AT[/COUNT]]", text);
     fault.member = parts[1];
     fault.at = *at;
     fault.count = *count;
@@ -68,6 +71,12 @@ const char* fault_name(Fault::Kind kind) {
             return "allocate";
         case Fault::Kind::map:
             return "map";
+        case Fault::Kind::abort:
+            return "abort";
+        case Fault::Kind::hang:
+            return "hang";
+        case Fault::Kind::lost:
+            return "lost";
         case Fault::Kind::none:
             break;
     }

@@ -20,7 +20,7 @@ enum class Segments {
 
 // A fault that is caused on purpose, for tests.
 struct Fault {
-    enum class Kind { none, compute, nan, allocate, map };
+    enum class Kind { none, compute, nan, allocate, map, abort, hang, lost };
     Kind kind = Kind::none;
     std::string member;  // the device it happens on
     uint64_t at = 0;     // at which of its graphs, or allocations, counted from 0

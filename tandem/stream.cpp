@@ -101,10 +101,35 @@ bool Stream::is_cpu(size_t member) const {
     return ggml_backend_dev_type(tandem_.device(member)) == GGML_BACKEND_DEVICE_TYPE_CPU;
 }
 
+// The driver has lost the device: its memory is gone, and the supervisor starts an engine without it.
+void Stream::lost(size_t member, const std::exception& exception) {
+    log_error("tandem", tandem_.name() + ": " + tandem_.member_name(member) + " is lost: " + exception.what());
+    std::abort();
+}
+
+void Stream::begin(size_t member) {
+    busy_[member] = true;
+    Tandem::mark_running(member + 1);
+}
+
+// Who reads the mark of a dead process must not blame a member that had nothing to do; a CPU is done at its return.
+void Stream::mark_busy() {
+    size_t running = 0;
+    for (size_t i = 0; i < busy_.size(); ++i)
+        if (busy_[i] && !is_cpu(i)) running = i + 1;
+    Tandem::mark_running(running);
+}
+
 void Stream::wait(size_t member) {
     if (!busy_[member]) return;
-    ggml_backend_synchronize(backends_[member].get());
+    Tandem::mark_running(member + 1);
+    try {
+        ggml_backend_synchronize(backends_[member].get());
+    } catch (const std::exception& exception) {
+        lost(member, exception);
+    }
     busy_[member] = false;
+    mark_busy();
 }
 
 // Hands over to the member: the one before it has finished, and what it wrote is visible.
@@ -204,7 +229,8 @@ ggml_status Stream::run(size_t member, ggml_cgraph* graph, uint64_t uid) {
     ggml_status status = GGML_STATUS_FAILED;
     try {
         if (member == 0) {
-            busy_[0] = true;
+            begin(0);
+            tandem_.cause_fatal_fault(0);
             status = ggml_backend_graph_compute_async(backends_[0].get(), graph);
         } else {
             std::string why;
@@ -216,14 +242,14 @@ ggml_status Stream::run(size_t member, ggml_cgraph* graph, uint64_t uid) {
                             tandem_.name() + ": " + tandem_.member_name(member) + " cannot run a graph: " + why);
                 return GGML_STATUS_FAILED;
             }
-            busy_[member] = true;
+            begin(member);
+            tandem_.cause_fatal_fault(member);
             status = ggml_backend_graph_compute_async(backends_[member].get(), shadow->graph());
         }
     } catch (const std::exception& exception) {
-        // the driver has lost the device: its memory is gone, and the supervisor starts a new engine
-        log_error("tandem", tandem_.name() + ": " + tandem_.member_name(member) + " is lost: " + exception.what());
-        std::abort();
+        lost(member, exception);
     }
+    mark_busy();
     if (tandem_.fault(Fault::Kind::compute, member)) {
         wait(member);
         return GGML_STATUS_FAILED;
@@ -239,8 +265,15 @@ void Stream::failed(size_t member) {
 void Stream::count(const Plan& plan, size_t member) {
     MemberCounters& counters = tandem_.counters().members[member];
     ++counters.graphs;
+    if (plan.phase == Phase::prefill) ++counters.prefill_graphs;
     (plan.phase == Phase::prefill ? counters.prefill_tokens : counters.decode_tokens) +=
         static_cast<uint64_t>(plan.tokens);
+}
+
+ggml_status Stream::give_up(std::string text) {
+    log_error("tandem", text);
+    tandem_.counters().set_last_error(std::move(text));
+    return GGML_STATUS_FAILED;
 }
 
 ggml_status Stream::compute(ggml_cgraph* graph) {
@@ -248,19 +281,22 @@ ggml_status Stream::compute(ggml_cgraph* graph) {
     tandem_.set_thread_stream(this);
     if (poisoned_) {
         poisoned_ = false;
-        log_error("tandem", tandem_.name() + ": the result before was not a number and could not be computed again");
-        return GGML_STATUS_FAILED;
+        return give_up(tandem_.name() + ": the result before was not a number and could not be computed again");
     }
     tandem_.flush(this);
     const Plan plan = plan_for(graph);
-    if (!plan.fallback.empty() && tandem_.counters().add_fallback(plan.fallback))
-        log_info("tandem",
-                 tandem_.name() + ": " + plan.fallback + " does not run on the member of its phase, " +
-                     (plan.pieces.empty() ? "and on no other"
-                                          : std::string("but on ") + tandem_.member_name(plan.pieces.front().member)));
     reads_.clear();
     last_graph_ = nullptr;
-    if (plan.pieces.empty()) return GGML_STATUS_FAILED;
+    const std::string refusal = plan.fallback.empty() ? std::string()
+                                                      : tandem_.name() + ": " + plan.fallback + " does not run on " +
+                                                            tandem_.member_name(plan.member);
+    if (plan.pieces.empty()) {
+        ++tandem_.counters().refused;
+        return give_up(refusal +
+                       (tandem_.settings().strict ? ", and strict allows no other member" : ", and on no other"));
+    }
+    if (!plan.fallback.empty() && tandem_.counters().add_fallback(plan.fallback))
+        log_info("tandem", refusal + ", but on " + tandem_.member_name(plan.pieces.front().member));
 
     {
         const std::lock_guard lock(tandem_.mutex());
@@ -308,6 +344,7 @@ ggml_status Stream::compute(ggml_cgraph* graph) {
 bool Stream::repeatable(ggml_cgraph* graph, std::string& why) {
     if (!tandem_.settings().repeat) return why = "repeating is switched off", false;
     if (tandem_.members() < 2) return why = "there is no other member", false;
+    if (tandem_.settings().strict) return why = "strict allows no other member", false;
     const Shadow* shadow = shadows_.get(graph, graph->uid, 0, is_cpu(1), why);
     if (shadow == nullptr) return false;
     if (shadow->updates_state()) return why = "the graph updates state in place", false;
@@ -326,10 +363,7 @@ ggml_status Stream::repeat(ggml_cgraph* graph, const Plan& plan, size_t failed_m
     const std::string what = tandem_.name() + ": a graph of " + std::to_string(plan.tokens) + " tokens failed on " +
                              tandem_.member_name(failed_member);
     std::string why;
-    if (!repeatable(graph, why)) {
-        log_error("tandem", what + " and cannot be repeated: " + why);
-        return GGML_STATUS_FAILED;
-    }
+    if (!repeatable(graph, why)) return give_up(what + " and cannot be repeated: " + why);
     for (size_t member = 0; member < tandem_.members(); ++member) {
         if (member == failed_member) continue;
         bool can = true;
@@ -347,8 +381,7 @@ ggml_status Stream::repeat(ggml_cgraph* graph, const Plan& plan, size_t failed_m
         log_warning("tandem", what + "; repeated on " + tandem_.member_name(member));
         return GGML_STATUS_SUCCESS;
     }
-    log_error("tandem", what + " and on every other member");
-    return GGML_STATUS_FAILED;
+    return give_up(what + " and on every other member");
 }
 
 void Stream::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* parameters) {

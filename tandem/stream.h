@@ -62,6 +62,8 @@ private:
     Plan& plan_for(ggml_cgraph* graph);
     void enter(size_t member);
     void wait(size_t member);
+    void begin(size_t member);
+    void mark_busy();
     bool is_cpu(size_t member) const;
     void deliver(size_t member, bool again);
     ggml_status run(size_t member, ggml_cgraph* graph, uint64_t uid);
@@ -71,6 +73,8 @@ private:
     void check_results();
     void count(const Plan& plan, size_t member);
     void failed(size_t member);
+    ggml_status give_up(std::string text);
+    [[noreturn]] void lost(size_t member, const std::exception& exception);
 
     struct PlanEntry {
         uint64_t uid = 0;

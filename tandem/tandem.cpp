@@ -1,8 +1,11 @@
 #include "tandem/tandem.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 
 #include "base/log.h"
 #include "tandem/owner_type.h"
@@ -18,6 +21,8 @@ thread_local Stream* this_thread_stream = nullptr;
 std::mutex all_mutex;
 std::vector<Tandem*> all;
 
+std::atomic<std::atomic<uint64_t>*> running_word{nullptr};
+
 std::array<uint8_t, canary_bytes> pattern(size_t seed) {
     std::array<uint8_t, canary_bytes> bytes;
     for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>((i + 1) * 167 + seed * 59 + (i >> 3));
@@ -31,6 +36,13 @@ std::vector<Counts> tandem_counts() {
     std::vector<Counts> counts;
     for (const Tandem* tandem : all) counts.push_back(tandem->counts());
     return counts;
+}
+
+void watch_running_member(std::atomic<uint64_t>* word) { running_word.store(word); }
+
+void Tandem::mark_running(size_t member_plus_one) {
+    if (std::atomic<uint64_t>* word = running_word.load(std::memory_order_relaxed))
+        word->store(member_plus_one, std::memory_order_relaxed);
 }
 
 Tandem::Tandem(Settings settings, std::string name) : settings_(std::move(settings)), name_(std::move(name)) {}
@@ -279,12 +291,13 @@ Counts Tandem::counts() const {
     counts.tandem = name_;
     for (size_t i = 0; i < members(); ++i) {
         const MemberCounters& member = counters_->members[i];
-        counts.members.push_back({member_name(i), member.graphs, member.prefill_tokens, member.decode_tokens,
-                                  member.failures, member.dropped});
+        counts.members.push_back({member_name(i), member.graphs, member.prefill_graphs, member.prefill_tokens,
+                                  member.decode_tokens, member.failures, member.dropped});
     }
     counts.handoffs = counters_->handoffs;
     counts.handoff_us = counters_->handoff_us;
     counts.repeats = counters_->repeats;
+    counts.refused = counters_->refused;
     counts.staged_writes = counters_->staged_writes;
     counts.direct_writes = counters_->direct_writes;
     counts.shadow_builds = counters_->shadow_builds;
@@ -292,6 +305,7 @@ Counts Tandem::counts() const {
     counts.shared_bytes = counters_->shared_bytes;
     counts.shared_buffers = counters_->shared_buffers;
     counts.fallbacks = counters_->fallbacks();
+    counts.last_error = counters_->last_error();
     return counts;
 }
 
@@ -299,6 +313,13 @@ bool Tandem::fault(Fault::Kind kind, size_t member) {
     if (settings_.fault.kind != kind || settings_.fault.member != member_name(member)) return false;
     const uint64_t event = fault_events_++;
     return event >= settings_.fault.at && event - settings_.fault.at < settings_.fault.count;
+}
+
+void Tandem::cause_fatal_fault(size_t member) {
+    if (fault(Fault::Kind::abort, member)) std::abort();
+    if (fault(Fault::Kind::lost, member)) throw std::runtime_error("a loss that was asked for");
+    if (fault(Fault::Kind::hang, member))
+        for (;;) ::pause();
 }
 
 }  // namespace onebit::tandem

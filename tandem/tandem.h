@@ -80,6 +80,11 @@ public:
 
     // Whether the fault of the settings happens now: counts the events of that kind on that member.
     bool fault(Fault::Kind kind, size_t member);
+    // The faults that end the process: does not return from an abort or a hang, throws for a lost device.
+    void cause_fatal_fault(size_t member);
+
+    // 0 when no member works at a graph.
+    static void mark_running(size_t member_plus_one);
 
     ggml_backend_buffer_type& buffer_type() { return buffer_type_; }
 

@@ -189,6 +189,42 @@ TEST(TandemFailure, AFailedAllocationOrMappingIsAnErrorNotACrash) {
     }
 }
 
+// --strict
+
+TEST(TandemStrict, AnOpThatTheMemberOfAPhaseLacksIsAnErrorThatNamesBoth) {
+    const std::string choice = "owner=CPU,prefill=guest:CPU,min=16,strict=1,deny=guest:CPU/SWIGLU";
+    EXPECT_TRUE(run_model(choice).failed);
+    const Counts counts = counts_of(choice);
+    EXPECT_GT(counts.refused, 0u);
+    EXPECT_EQ(counts.members[1].graphs, 0u);
+    EXPECT_TRUE(counts.fallbacks.empty());
+    for (const char* word : {"SWIGLU", "guest:CPU", "strict"})
+        EXPECT_NE(counts.last_error.find(word), std::string::npos) << counts.last_error;
+    // the other phase does not need the op's member
+    EXPECT_FALSE(run_model(choice, {.prompt = 15, .answer = 2}).failed);
+}
+
+TEST(TandemStrict, AFailedGraphIsNotRepeatedOnAnotherMember) {
+    const std::string choice = "owner=CPU,prefill=guest:CPU,decode=guest:CPU,strict=1,fault=compute/guest:CPU/1";
+    EXPECT_TRUE(run_model(choice).failed);
+    const Counts counts = counts_of(choice);
+    EXPECT_EQ(counts.repeats, 0u);
+    EXPECT_NE(counts.last_error.find("strict"), std::string::npos) << counts.last_error;
+    EXPECT_EQ(run_model(choice).logits, alone().logits);
+}
+
+TEST(TandemCounters, GraphsArePerPhaseAndNoMemberIsMarkedAtTheEnd) {
+    std::atomic<uint64_t> running{7};
+    watch_running_member(&running);
+    const std::string choice = "owner=CPU,prefill=guest:CPU,decode=guest:CPU,min=24";
+    ASSERT_FALSE(run_model(choice).failed);
+    watch_running_member(nullptr);
+    EXPECT_EQ(running, 0u);
+    const MemberCounts guest = counts_of(choice).members[1];
+    EXPECT_EQ(guest.graphs - guest.prefill_graphs, 8u);
+    EXPECT_EQ(guest.prefill_graphs, 1u);
+}
+
 TEST(TandemMemory, SharedBytesAreCountedOnceAndGivenBack) {
     const std::string choice = "owner=CPU,prefill=guest:CPU,min=24";
     ASSERT_FALSE(run_model(choice).failed);

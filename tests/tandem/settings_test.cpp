@@ -37,12 +37,20 @@ TEST(TandemSettings, BytesHaveUnits) {
     EXPECT_EQ(parse_settings("owner=A,region=2G")->region_limit, uint64_t{2} << 30);
 }
 
+TEST(TandemSettings, EveryFaultHasAName) {
+    for (const std::string name : {"compute", "nan", "allocate", "map", "abort", "hang", "lost"}) {
+        const auto settings = parse_settings("owner=A,fault=" + name + "/B/2/3");
+        ASSERT_TRUE(settings.ok()) << name;
+        EXPECT_NE(to_string(*settings).find("fault=" + name + "/B/2/3"), std::string::npos) << to_string(*settings);
+    }
+}
+
 TEST(TandemSettings, WrongTextIsRefusedByName) {
     for (const char* text :
          {"", "prefill=A", "owner", "owner=A,min=0", "owner=A,min=-1",
           "owner=A,min=", "owner=A,min=9999999999999999999999", "owner=A,region=4095",
           "owner=A,region=99999999999999999G", "owner=A,region=M", "owner=A,segments=some", "owner=A,strict=2",
-          "owner=A,deny=CPU", "owner=A,deny=/ADD", "owner=A,fault=compute", "owner=A,fault=hang/CPU",
+          "owner=A,deny=CPU", "owner=A,deny=/ADD", "owner=A,fault=compute", "owner=A,fault=melt/CPU",
           "owner=A,fault=compute/CPU/x", "owner=A,fault=compute/CPU/1/1/1", "owner=A,colour=red"}) {
         const auto settings = parse_settings(text);
         ASSERT_FALSE(settings.ok()) << text;
