@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "tandem/forced_member.h"
 
 namespace onebit::tandem {
 namespace {
@@ -85,15 +86,16 @@ Plan& Stream::plan_for(ggml_cgraph* graph) {
     for (const auto& member : tandem_.counters().members) dropped += member.dropped.load(std::memory_order_relaxed);
     const ggml_tensor* first = graph->nodes[0];
     const ggml_tensor* last = graph->nodes[graph->n_nodes - 1];
+    const uint64_t route = tandem_.route_version();
     if (graph->uid == 0) return uncached_plan_ = tandem_.plan(graph);
     for (auto entry = plans_.begin(); entry != plans_.end(); ++entry)
         if (entry->uid == graph->uid && entry->nodes == graph->n_nodes && entry->first == first &&
-            entry->last == last && entry->dropped == dropped) {
+            entry->last == last && entry->dropped == dropped && entry->route == route) {
             plans_.splice(plans_.begin(), plans_, entry);
             return plans_.front().plan;
         }
     if (plans_.size() >= max_plans) plans_.pop_back();
-    plans_.push_front({graph->uid, graph->n_nodes, first, last, dropped, tandem_.plan(graph)});
+    plans_.push_front({graph->uid, graph->n_nodes, first, last, dropped, route, tandem_.plan(graph)});
     return plans_.front().plan;
 }
 
@@ -145,8 +147,10 @@ void Stream::enter(size_t member) {
             ggml_backend_tensor_get(&tensor, word, 0, sizeof word);
         }
         last_ = member;
-        ++tandem_.counters().handoffs;
-        tandem_.counters().handoff_us += microseconds_since(start);
+        if (!ForcedMember::current()) {
+            ++tandem_.counters().handoffs;
+            tandem_.counters().handoff_us += microseconds_since(start);
+        }
     }
     tandem_.last_member() = member;
 }
@@ -263,6 +267,7 @@ void Stream::failed(size_t member) {
 }
 
 void Stream::count(const Plan& plan, size_t member) {
+    if (ForcedMember::current()) return;
     MemberCounters& counters = tandem_.counters().members[member];
     ++counters.graphs;
     if (plan.phase == Phase::prefill) ++counters.prefill_graphs;

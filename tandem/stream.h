@@ -82,6 +82,7 @@ private:
         const ggml_tensor* first = nullptr;
         const ggml_tensor* last = nullptr;
         size_t dropped = 0;
+        uint64_t route = 0;
         Plan plan;
     };
 

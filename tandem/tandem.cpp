@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "base/log.h"
+#include "tandem/forced_member.h"
 #include "tandem/owner_type.h"
 #include "tandem/stream.h"
 
@@ -30,6 +31,25 @@ std::array<uint8_t, canary_bytes> pattern(size_t seed) {
 }
 
 }  // namespace
+
+Result<void> set_tandem_route(const std::string& name, const std::string& prefill, const std::string& decode,
+                              int64_t min_tokens) {
+    const std::lock_guard lock(all_mutex);
+    for (Tandem* tandem : all) {
+        if (tandem->name() != name) continue;
+        size_t members[2] = {SIZE_MAX, SIZE_MAX};
+        for (size_t i = 0; i < tandem->members(); ++i) {
+            if (prefill == tandem->member_name(i)) members[0] = i;
+            if (decode == tandem->member_name(i)) members[1] = i;
+        }
+        if (members[0] == SIZE_MAX || members[1] == SIZE_MAX || min_tokens < 1)
+            return Error{ErrorCode::not_found, "route of " + name, "two of its members and at least one token",
+                         prefill + ", " + decode + ", " + std::to_string(min_tokens), ""};
+        tandem->set_route(members[0], members[1], min_tokens);
+        return {};
+    }
+    return Error{ErrorCode::not_found, "device " + name, "a tandem of this process", "none of that name", ""};
+}
 
 std::vector<Counts> tandem_counts() {
     const std::lock_guard lock(all_mutex);
@@ -135,7 +155,7 @@ Result<void> Tandem::check_sharing() {
 }
 
 ggml_backend_buffer_type_t Tandem::host_buffer_type() const {
-    ggml_backend_buffer_type_t type = ggml_backend_dev_host_buffer_type(device(rule_.decode));
+    ggml_backend_buffer_type_t type = ggml_backend_dev_host_buffer_type(device(rule().decode));
     return type != nullptr ? type : ggml_backend_dev_host_buffer_type(device(0));
 }
 
@@ -147,8 +167,29 @@ bool Tandem::supports(size_t member, const ggml_tensor* node) const {
 }
 
 Plan Tandem::plan(const ggml_cgraph* graph) const {
-    return make_plan(graph, rule_, members(),
+    return make_plan(graph, rule(), members(),
                      [this](size_t member, const ggml_tensor* node) { return supports(member, node); });
+}
+
+RouteRule Tandem::rule() const {
+    const std::lock_guard lock(rule_mutex_);
+    RouteRule rule = rule_;
+    if (const auto forced = ForcedMember::current(); forced && *forced < members())
+        rule.prefill = rule.decode = *forced;
+    return rule;
+}
+
+void Tandem::set_route(size_t prefill, size_t decode, int64_t min_tokens) {
+    const std::lock_guard lock(rule_mutex_);
+    rule_.prefill = prefill;
+    rule_.decode = decode;
+    rule_.min_tokens = min_tokens;
+    ++rule_version_;
+}
+
+uint64_t Tandem::route_version() const {
+    const auto forced = ForcedMember::current();
+    return rule_version_.load(std::memory_order_acquire) * 256 + (forced ? *forced % 255 + 1 : 0);
 }
 
 void Tandem::drop(size_t member) {

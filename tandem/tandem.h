@@ -47,8 +47,12 @@ public:
 
     // Whether the member has a kernel for the node and may be used.
     bool supports(size_t member, const ggml_tensor* node) const;
-    // Pure: the same graph has the same plan until a member is dropped.
+    // Pure: the same graph has the same plan until route_version() changes or a member is dropped.
     Plan plan(const ggml_cgraph* graph) const;
+    // Another route from the next graph on: members by number, and the tokens from which on a graph is prefill.
+    void set_route(size_t prefill, size_t decode, int64_t min_tokens);
+    // Changes with set_route() and with the calling thread's ForcedMember.
+    uint64_t route_version() const;
     void drop(size_t member);
 
     // Layout: the largest of what the members ask for.
@@ -101,7 +105,11 @@ private:
     std::vector<ggml_backend_dev_t> devices_;
     std::vector<std::string> names_;
     std::vector<MemoryKind> kinds_;  // how each guest maps
+    RouteRule rule() const;
+
+    mutable std::mutex rule_mutex_;
     RouteRule rule_;
+    std::atomic<uint64_t> rule_version_{0};
     size_t alignment_ = 1, max_size_ = 0;
     std::vector<std::pair<size_t, std::string>> denied_;
     std::unique_ptr<Counters> counters_;
