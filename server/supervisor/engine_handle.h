@@ -18,6 +18,7 @@ public:
     virtual std::filesystem::path socket() const = 0;
     virtual uint64_t generation() const = 0;
     virtual std::vector<DeviceMemory> memory() const { return {}; }
+    virtual TandemReport tandem() const { return {}; }
     virtual Result<void> wait_ready(std::chrono::milliseconds limit) const = 0;
     virtual void request_begun() = 0;
     virtual void request_ended() = 0;

@@ -1,6 +1,8 @@
 #include "server/supervisor/engine_log.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "base/error.h"
 
@@ -18,9 +20,30 @@ bool says_error(std::string_view text) {
     return text.find("GGML_ASSERT(") != std::string_view::npos || text.find("Sanitizer") != std::string_view::npos;
 }
 
+// "03:42:38.123 warning tandem: ...", which base/log.h writes in the engine process.
+std::optional<LogLevel> level_of_our_line(std::string_view line, std::string_view* text) {
+    constexpr std::string_view kTime = "dd:dd:dd.ddd ";
+    if (line.size() < kTime.size()) return std::nullopt;
+    for (size_t i = 0; i < kTime.size(); ++i)
+        if (kTime[i] == 'd' ? line[i] < '0' || line[i] > '9' : line[i] != kTime[i]) return std::nullopt;
+    line.remove_prefix(kTime.size());
+    constexpr std::pair<std::string_view, LogLevel> kWords[] = {{"error ", LogLevel::error},
+                                                                {"warning ", LogLevel::warning},
+                                                                {"info ", LogLevel::info},
+                                                                {"verbose ", LogLevel::verbose},
+                                                                {"debug ", LogLevel::debug}};
+    for (const auto& [word, level] : kWords) {
+        if (!line.starts_with(word)) continue;
+        if (text != nullptr) *text = line.substr(word.size());
+        return level;
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 LogLevel level_of_engine_line(std::string_view line, std::string_view* text) {
+    if (const auto ours = level_of_our_line(line, text)) return *ours;
     // "0.00.123.456 I srv  load_model: ..." or without the time
     std::string_view rest = line;
     size_t digits = 0;

@@ -10,8 +10,8 @@
 
 namespace onebit {
 
-// How important a line of llama.cpp's is to who reads the supervisor's log: its warnings and errors keep their level,
-// all else is verbose. *text becomes the line without llama.cpp's time and level.
+// How important a line is to who reads the supervisor's log: our own lines keep their level, llama.cpp's warnings and
+// errors too, all else of llama.cpp's is verbose. *text becomes the line without time and level.
 LogLevel level_of_engine_line(std::string_view line, std::string_view* text);
 
 // Not thread-safe: the watcher of the engine uses it.

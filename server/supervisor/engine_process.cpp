@@ -73,13 +73,15 @@ const char* to_string(EngineState state) {
 }
 
 struct EngineProcess::Impl {
-    explicit Impl(EngineOptions given) : options(std::move(given)), log(options.label) {}
+    explicit Impl(EngineOptions given) : options(std::move(given)), log(options.label) {
+        status.excluded = options.excluded;
+    }
 
     // How one child ended.
     struct Ending {
         bool was_ready = false, hung = false, for_good = false;
         milliseconds served{0};
-        std::string reason;
+        std::string reason, member;
     };
     // The child being watched; belongs to the watcher thread.
     struct Watched {
@@ -93,7 +95,7 @@ struct EngineProcess::Impl {
         ChildSample sample;
         uint64_t last_resident = 0;
         Clock::time_point begun = Clock::now(), ready_since, next_tick, next_sample, next_health, terminate_at;
-        bool ready = false, killed = false, terminated = false;
+        bool ready = false, killed = false, terminated = false, stopped_by_signal = false;
         std::string hang;
     };
 
@@ -131,6 +133,7 @@ struct EngineProcess::Impl {
     void take_probe_answer(Watched& w);
     std::optional<int> exit_status(const Watched& w);
     void kill_now(Watched& w);
+    bool exclude(const Ending& ending);
     bool wait_before_restart(milliseconds delay);
     milliseconds tick_interval(const Watched& w) const;
 };
@@ -141,8 +144,11 @@ Result<void> EngineProcess::Impl::spawn(Watched& w) {
     w.heartbeat = std::make_shared<Heartbeat>(std::move(*page));
     w.socket = next_socket(options.runtime_folder);
     log.clear();
-    std::vector<std::string> arguments{
-        "engine", "--socket", w.socket.string(), "--heartbeat-fd", std::to_string(w.heartbeat->fd()), "--"};
+    std::vector<std::string> arguments{"engine", "--socket", w.socket.string(), "--heartbeat-fd",
+                                       std::to_string(w.heartbeat->fd())};
+    const auto excluded = exclusion_arguments(status.excluded);  // only this thread changes them
+    arguments.insert(arguments.end(), excluded.begin(), excluded.end());
+    arguments.emplace_back("--");
     arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
     auto child = spawn_child(options.program, arguments, w.heartbeat->fd());
     if (!child) return std::move(child).error();
@@ -260,6 +266,7 @@ void EngineProcess::Impl::judge(Watched& w) {
             const std::lock_guard lock(mutex);
             ++status.hangs;
         }
+        w.stopped_by_signal = stopped_by_signal;
         kill_now(w);
         return;
     }
@@ -331,7 +338,19 @@ EngineProcess::Impl::Ending EngineProcess::Impl::watch(Watched& w) {
     // a wrong argument stays wrong
     ending.for_good = !w.ready && WIFEXITED(*exit) && WEXITSTATUS(*exit) == exit_code(ErrorCode::usage);
     if (!ending.hung && !w.ready) ending.reason += " before it was ready";
+    ending.member =
+        blamed_member(w.heartbeat->page(), {*exit, w.killed || w.terminated, ending.hung, w.stopped_by_signal});
+    if (!ending.member.empty()) ending.reason = "member " + ending.member + " failed: " + ending.reason;
     return ending;
+}
+
+// The next child does without the member that ended this one. False when there is none, or strict forbids it.
+bool EngineProcess::Impl::exclude(const Ending& ending) {
+    if (ending.member.empty() || options.strict) return false;
+    log_warning("engine", options.label + ": from now on without member " + ending.member);
+    const std::lock_guard lock(mutex);
+    status.excluded.push_back({ending.member, ending.reason});
+    return true;
 }
 
 // Returns false when stop() came first.
@@ -376,10 +395,15 @@ void EngineProcess::Impl::run(std::promise<Result<void>> first) {
             const std::lock_guard lock(mutex);
             status.pid = 0;
             status.resident_bytes = 0;
-            if (!asked) status.last_failure = output.empty() ? ending.reason : ending.reason + ":\n" + output;
+            if (!asked) {
+                status.last_failure = output.empty() ? ending.reason : ending.reason + ":\n" + output;
+                status.failed_member = ending.member;
+                if (!ending.member.empty()) ++status.member_failures[{ending.member, ending.hung ? "hang" : "crash"}];
+            }
         }
         if (stop_requested) break;
         failures_before_ready = ending.was_ready ? 0 : failures_before_ready + 1;
+        if (exclude(ending)) failures_before_ready = 0;
         if (!options.restart || ending.for_good || failures_before_ready >= kFailuresBeforeReady) {
             log_error("engine", options.label + ": " + ending.reason + "; not started again");
             end_state = EngineState::failed;
@@ -472,6 +496,11 @@ std::vector<DeviceMemory> EngineProcess::memory() const {
     const std::lock_guard lock(impl_->mutex);
     if (!impl_->heartbeat) return {};
     return read_placement(impl_->heartbeat->page().placement);
+}
+
+TandemReport EngineProcess::tandem() const {
+    const std::lock_guard lock(impl_->mutex);
+    return impl_->heartbeat ? read_tandem(impl_->heartbeat->page().tandem) : TandemReport{};
 }
 
 Result<void> EngineProcess::wait_ready(milliseconds limit) const {

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "server/supervisor/member_failure.h"
 #include "server/supervisor/placement.h"
+#include "server/supervisor/tandem_table.h"
 
 namespace onebit {
 
@@ -27,6 +30,10 @@ struct EngineOptions {
     std::chrono::seconds hang_timeout{30};  // least time without progress; the real one scales with the measured graph
     std::chrono::seconds stop_timeout{10};  // from SIGTERM to SIGKILL
     bool restart = true;                    // after a crash or a hang, with back-off
+    // Members that its tandem does without. One in which the process crashes or hangs joins them for the next start,
+    // unless strict.
+    std::vector<ExcludedMember> excluded;
+    bool strict = false;
 };
 
 struct EngineStatus {
@@ -38,6 +45,9 @@ struct EngineStatus {
     uint64_t restarts = 0, hangs = 0;
     uint64_t resident_bytes = 0;  // RSS, measured
     uint64_t cpu_milliseconds = 0;
+    std::string failed_member;             // of a tandem, in which the last child ended; empty if in none
+    std::vector<ExcludedMember> excluded;  // from the present child
+    std::map<std::pair<std::string, std::string>, uint64_t> member_failures;  // by member, and "crash" or "hang"
     std::string last_failure;  // signal or exit code, and the last lines of its error output; empty if none
     std::chrono::milliseconds retry_after{0};  // until the next start, while it waits
 };
@@ -54,6 +64,8 @@ public:
     uint64_t generation() const;           // grows by one with each start of the child
     // Where the present child's memory lies, as it counts it; empty before its model is loaded.
     std::vector<DeviceMemory> memory() const;
+    // What the present child's tandem did; without a name when it has none.
+    TandemReport tandem() const;
 
     // Waits until ready; error unavailable with last_failure when it failed, timeout otherwise.
     Result<void> wait_ready(std::chrono::milliseconds limit) const;

@@ -36,6 +36,7 @@ struct EngineView {
     std::filesystem::path socket;
     uint64_t generation = 0;
     std::vector<DeviceMemory> memory;
+    TandemReport tandem;
     bool pinned = false;
     uint32_t requests = 0;                          // in flight, inference and others
     uint64_t loads = 0;                             // of this model since the supervisor's start

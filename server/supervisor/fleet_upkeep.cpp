@@ -82,6 +82,7 @@ std::vector<EngineView> Fleet::engines() const {
             view.socket = place->engine->socket();
             view.generation = place->engine->generation();
             view.memory = place->engine->memory();
+            view.tandem = place->engine->tandem();
         } else {
             view.status.state = place->phase == Phase::failed ? EngineState::failed : EngineState::starting;
         }

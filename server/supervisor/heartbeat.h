@@ -8,12 +8,13 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "server/supervisor/placement.h"
+#include "server/supervisor/tandem_table.h"
 
 namespace onebit {
 
 struct HeartbeatPage {
     static constexpr uint32_t kMagic = 0x31626974;  // "1bit"
-    static constexpr uint32_t kVersion = 3;
+    static constexpr uint32_t kVersion = 4;
     uint32_t magic;
     uint32_t version;
     std::atomic<uint64_t> graphs_begun;  // per graph handed to a backend
@@ -29,7 +30,9 @@ struct HeartbeatPage {
     std::atomic<uint64_t> open_work;          // multiply-adds of the graphs begun and not done
     std::atomic<uint64_t> pipelines_at_done;  // pipelines when the last graph was done
     std::atomic<uint64_t> ready;              // 1 once the model serves; the supervisor sets it when /health says so
+    std::atomic<uint64_t> running_member;     // 1 + place in tandem.members of the one that works at a graph; 0: none
     PlacementTable placement;                 // where the memory lies
+    TandemTable tandem;
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 

@@ -1,7 +1,9 @@
 #include "server/supervisor/metrics.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <set>
 
 namespace onebit {
 namespace {
@@ -21,6 +23,81 @@ void sample(std::string& out, std::string_view name, const std::string& model, d
             std::string_view more = {}) {
     out.append(name).append("{model=\"").append(metric_label(model)).append("\"").append(more).append("} ");
     out.append(number(value)).append("\n");
+}
+
+std::string label(std::string_view name, std::string_view value) {
+    return "," + std::string(name) + "=\"" + metric_label(value) + "\"";
+}
+
+// What the tandems did, of the engine processes that run now.
+void tandem_families(std::string& out, const std::vector<EngineView>& engines) {
+    const auto each_engine = [&](const char* name, const char* type, const char* help,
+                                 double (*value)(const TandemReport&)) {
+        family(out, name, type, help);
+        for (const EngineView& engine : engines)
+            if (!engine.tandem.name.empty()) sample(out, name, engine.id, value(engine.tandem));
+    };
+    const auto each_phase = [&](const char* name, const char* help, uint64_t (*prefill)(const TandemMember&),
+                                uint64_t (*decode)(const TandemMember&)) {
+        family(out, name, "counter", help);
+        for (const EngineView& engine : engines)
+            for (const TandemMember& member : engine.tandem.members) {
+                const std::string who = label("member", member.name);
+                sample(out, name, engine.id, static_cast<double>(prefill(member)), who + label("phase", "prefill"));
+                sample(out, name, engine.id, static_cast<double>(decode(member)), who + label("phase", "decode"));
+            }
+    };
+    each_phase(
+        "onebit_tandem_graphs_total", "Graphs that a member of the tandem computed, by the phase of their batch.",
+        [](const TandemMember& m) { return m.prefill_graphs; },
+        [](const TandemMember& m) { return m.graphs - std::min(m.graphs, m.prefill_graphs); });
+    each_phase(
+        "onebit_tandem_tokens_total", "Tokens of those graphs.", [](const TandemMember& m) { return m.prefill_tokens; },
+        [](const TandemMember& m) { return m.decode_tokens; });
+    family(out, "onebit_tandem_errors_total", "counter",
+           "Graphs that ended in an error or in a value that is no number.");
+    for (const EngineView& engine : engines)
+        for (const TandemMember& member : engine.tandem.members)
+            sample(out, "onebit_tandem_errors_total", engine.id, static_cast<double>(member.errors),
+                   label("member", member.name));
+    family(out, "onebit_tandem_dropped", "gauge", "1 for a member that is not used any more after repeated errors.");
+    for (const EngineView& engine : engines)
+        for (const TandemMember& member : engine.tandem.members)
+            sample(out, "onebit_tandem_dropped", engine.id, member.dropped ? 1 : 0, label("member", member.name));
+    family(out, "onebit_tandem_fallbacks_total", "counter",
+           "Graphs that did not run whole on the member of their phase, by reason.");
+    for (const EngineView& engine : engines)
+        for (const auto& [reason, count] : engine.tandem.fallbacks)
+            sample(out, "onebit_tandem_fallbacks_total", engine.id, static_cast<double>(count),
+                   label("reason", reason));
+    each_engine("onebit_tandem_refused_graphs_total", "counter",
+                "Graphs that no member could run, or strict allowed none.",
+                [](const TandemReport& t) { return static_cast<double>(t.refused); });
+    each_engine("onebit_tandem_handoffs_total", "counter", "Changes of the member that computes.",
+                [](const TandemReport& t) { return static_cast<double>(t.handoffs); });
+    each_engine("onebit_tandem_handoff_seconds_total", "counter", "Time spent waiting at those changes.",
+                [](const TandemReport& t) { return static_cast<double>(t.handoff_us) / 1e6; });
+    each_engine("onebit_tandem_repeats_total", "counter", "Graphs computed again on another member after an error.",
+                [](const TandemReport& t) { return static_cast<double>(t.repeats); });
+    each_engine("onebit_tandem_shared_bytes", "gauge", "Memory that the members share, counted once.",
+                [](const TandemReport& t) { return static_cast<double>(t.shared_bytes); });
+}
+
+// Members that took their process with them; kept over restarts of the engine.
+void member_families(std::string& out, const std::vector<EngineView>& engines) {
+    family(out, "onebit_engine_member_failures_total", "counter",
+           "Engine processes that ended in a member of their tandem, by crash or hang.");
+    for (const EngineView& engine : engines)
+        for (const auto& [what, count] : engine.status.member_failures)
+            sample(out, "onebit_engine_member_failures_total", engine.id, static_cast<double>(count),
+                   label("member", what.first) + label("kind", what.second));
+    family(out, "onebit_engine_member_excluded", "gauge", "1 for a member that the engine does without.");
+    for (const EngineView& engine : engines) {
+        std::set<std::string> seen;
+        for (const ExcludedMember& one : engine.status.excluded)
+            if (seen.insert(one.member).second)
+                sample(out, "onebit_engine_member_excluded", engine.id, 1, label("member", one.member));
+    }
 }
 
 bool name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':'; }
@@ -181,6 +258,10 @@ std::string Metrics::render(const std::vector<EngineView>& engines,
             family(out, column.name, column.type, column.help);
             for (const EngineView& engine : engines) sample(out, column.name, engine.id, column.value(engine));
         }
+    if (!engines.empty()) {
+        tandem_families(out, engines);
+        member_families(out, engines);
+    }
     out += merge_engine_metrics(engine_texts);
     return out;
 }

@@ -101,8 +101,14 @@ public:
     Fleet::Lease& lease() { return lease_; }
     void set_events(bool events, bool head_pending) { events_ = events, head_pending_ = head_pending; }
 
+    struct Failure {
+        std::string message;
+        const char* code;  // empty: the status
+        std::string body() const { return error_body(503, "engine_failed", message, code); }
+    };
+
     // Why the engine is gone. Its watcher may learn it a moment after us.
-    std::string failure() {
+    Failure failure() {
         EngineStatus status;
         for (int i = 0; i < 40; i++) {
             status = lease_.engine().status();
@@ -110,8 +116,10 @@ public:
             if (noticed) break;
             std::this_thread::sleep_for(std::chrono::milliseconds(25));
         }
-        return "the engine of model '" + lease_.model() + "' ended during the request" +
-               (status.last_failure.empty() ? "" : ": " + status.last_failure) + "; the request may be repeated";
+        const bool known = status.state != EngineState::ready || lease_.engine().generation() != generation_;
+        return {"the engine of model '" + lease_.model() + "' ended during the request" +
+                    (status.last_failure.empty() ? "" : ": " + status.last_failure) + "; the request may be repeated",
+                known && !status.failed_member.empty() ? "member_failed" : ""};
     }
 
     void answer_failure(httplib::Response& response, EngineIo result) {
@@ -122,10 +130,12 @@ public:
         }
         bool garbled = result == EngineIo::malformed;
         scope_->record.status = garbled ? 502 : 503;
-        if (!garbled) response.set_header("Retry-After", "1");
-        answer_error(
-            response, scope_->record.status, "engine_failed",
-            garbled ? "the engine of model '" + lease_.model() + "' gave an answer that is not HTTP" : failure());
+        if (garbled)
+            return answer_error(response, 502, "engine_failed",
+                                "the engine of model '" + lease_.model() + "' gave an answer that is not HTTP");
+        response.set_header("Retry-After", "1");
+        const Failure why = failure();
+        answer_error(response, 503, "engine_failed", why.message, why.code);
     }
 
     // One step of a streamed body: one read, one write.
@@ -152,7 +162,7 @@ public:
                 break;
         }
         if (!events_) return false;
-        return end_with_error(sink, error_body(503, "engine_failed", failure()));
+        return end_with_error(sink, failure().body());
     }
 
 private:
@@ -164,7 +174,7 @@ private:
             scope_->record.status = 499;
             return false;
         }
-        if (result != EngineIo::ok) return end_with_error(sink, error_body(503, "engine_failed", failure()));
+        if (result != EngineIo::ok) return end_with_error(sink, failure().body());
         head_pending_ = false;
         bool events = head.header("content-type").starts_with("text/event-stream");
         if (head.status == 200 && events) return true;

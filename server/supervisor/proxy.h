@@ -27,8 +27,9 @@ struct ProxyRequest {
 };
 
 // Fills `response`; streams hold lease and scope until they end. The engine's connection is closed as soon as the
-// client leaves. If the engine dies: 503 of type engine_failed when nothing was sent yet; an error event and a proper
-// end in an event stream; else the connection breaks off, so that the client sees an incomplete body.
+// client leaves. If the engine dies: 503 of type engine_failed, with code member_failed where a member of its tandem
+// did it, when nothing was sent yet; an error event and a proper end in an event stream; else the connection breaks
+// off, so that the client sees an incomplete body.
 void proxy_request(const httplib::Request& request, httplib::Response& response, Fleet::Lease lease,
                    ProxyRequest details, const std::shared_ptr<RequestScope>& scope, const ProxyTimes& times = {});
 

@@ -31,8 +31,9 @@ const char* error_type(int status) {
     }
 }
 
-std::string error_body(int status, std::string_view type, std::string_view message) {
+std::string error_body(int status, std::string_view type, std::string_view message, std::string_view code) {
     json body = {{"error", {{"message", printable(message)}, {"type", std::string(type)}, {"code", status}}}};
+    if (!code.empty()) body["error"]["code"] = std::string(code);
     return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -41,9 +42,10 @@ void answer_json(httplib::Response& response, int status, const json& body) {
     response.set_content(body.dump(-1, ' ', false, json::error_handler_t::replace), "application/json; charset=utf-8");
 }
 
-void answer_error(httplib::Response& response, int status, std::string_view type, std::string_view message) {
+void answer_error(httplib::Response& response, int status, std::string_view type, std::string_view message,
+                  std::string_view code) {
     response.status = status;
-    response.set_content(error_body(status, type, message), "application/json; charset=utf-8");
+    response.set_content(error_body(status, type, message, code), "application/json; charset=utf-8");
 }
 
 void answer_error(httplib::Response& response, const Error& error, std::chrono::milliseconds retry_after) {

@@ -12,11 +12,13 @@
 
 namespace onebit {
 
-// {"error":{"message","type","code"}}; message is made printable first, so any bytes are safe.
-std::string error_body(int status, std::string_view type, std::string_view message);
+// {"error":{"message","type","code"}}; message is made printable first, so any bytes are safe. code: the status, or a
+// word of its own for what a client may want to tell apart.
+std::string error_body(int status, std::string_view type, std::string_view message, std::string_view code = {});
 
 void answer_json(httplib::Response& response, int status, const nlohmann::json& body);
-void answer_error(httplib::Response& response, int status, std::string_view type, std::string_view message);
+void answer_error(httplib::Response& response, int status, std::string_view type, std::string_view message,
+                  std::string_view code = {});
 void answer_error(httplib::Response& response, const Error& error, std::chrono::milliseconds retry_after = {});
 
 // The name clients know errors of that status by, such as "invalid_request_error".

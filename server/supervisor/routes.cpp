@@ -1,4 +1,5 @@
 // The routes that the supervisor answers itself: health, models, metrics, and its own under /onebit.
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -54,6 +55,51 @@ json model_entry(const std::string& id, const std::vector<std::string>& aliases,
             {"owned_by", "1bit"}, {"origin", to_string(entry.origin)},
             {"in_cache", true},   {"meta", meta},
             {"status", status},   {"architecture", {{"input_modalities", modalities}}}};
+}
+
+// The devices that compute: of a tandem the one that makes tokens first, then the one that reads prompts.
+json devices_of(const EngineView& view) {
+    if (view.tandem.name.empty()) {
+        std::vector<std::string> names = view.settings.devices;
+        for (const std::string& name : view.settings.prefill_device)
+            if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+        for (const ExcludedMember& one : view.status.excluded) std::erase(names, one.member);
+        return names;
+    }
+    json names = json::array();
+    for (uint64_t place : {view.tandem.decode, view.tandem.prefill}) {
+        if (place >= view.tandem.members.size()) continue;
+        std::string name = printable(view.tandem.members[place].name);
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    return names;
+}
+
+json tandem_json(const TandemReport& tandem) {
+    const auto name = [&](uint64_t place) {
+        return place < tandem.members.size() ? printable(tandem.members[place].name) : std::string();
+    };
+    json members = json::array(), fallbacks = json::object();
+    for (const TandemMember& member : tandem.members)
+        members.push_back({{"member", printable(member.name)},
+                           {"graphs", member.graphs},
+                           {"prefill_tokens", member.prefill_tokens},
+                           {"decode_tokens", member.decode_tokens},
+                           {"errors", member.errors},
+                           {"dropped", member.dropped}});
+    for (const auto& [reason, count] : tandem.fallbacks) fallbacks[printable(reason)] = count;
+    return {{"name", printable(tandem.name)},
+            {"owner", name(tandem.owner)},
+            {"prefill", name(tandem.prefill)},
+            {"decode", name(tandem.decode)},
+            {"min_tokens", tandem.min_tokens},
+            {"handoffs", tandem.handoffs},
+            {"handoff_microseconds", tandem.handoff_us},
+            {"repeats", tandem.repeats},
+            {"refused_graphs", tandem.refused},
+            {"shared_bytes", tandem.shared_bytes},
+            {"fallbacks", fallbacks},
+            {"members", members}};
 }
 
 json ollama_like_entry(const std::string& id, const ModelEntry& entry) {
@@ -238,7 +284,7 @@ json Supervisor::engine_json(const EngineView& view) {
                    {"load_progress", rounded(view.status.load_progress)},
                    {"load_seconds", rounded(view.load_seconds)},
                    {"loads", view.loads},
-                   {"devices", view.settings.devices},
+                   {"devices", devices_of(view)},
                    {"pinned", view.pinned},
                    {"requests_in_flight", view.requests},
                    {"restarts", view.status.restarts},
@@ -252,6 +298,10 @@ json Supervisor::engine_json(const EngineView& view) {
                                     {"weights_bytes", one.weights},
                                     {"kv_cache_bytes", one.kv_cache},
                                     {"compute_bytes", one.compute}});
+    if (!view.tandem.name.empty()) result["tandem"] = tandem_json(view.tandem);
+    result["excluded_members"] = json::array();
+    for (const ExcludedMember& one : view.status.excluded)
+        result["excluded_members"].push_back({{"member", printable(one.member)}, {"reason", printable(one.reason)}});
     result["keep_alive_left_seconds"] =
         view.keep_alive_left.count() < 0 ? json(nullptr) : json(view.keep_alive_left.count() / 1000.0);
     if (view.status.state != EngineState::ready) return result;

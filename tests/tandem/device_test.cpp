@@ -221,7 +221,7 @@ TEST(TandemCounters, GraphsArePerPhaseAndNoMemberIsMarkedAtTheEnd) {
     watch_running_member(nullptr);
     EXPECT_EQ(running, 0u);
     const MemberCounts guest = counts_of(choice).members[1];
-    EXPECT_EQ(guest.graphs - guest.prefill_graphs, 8u);
+    EXPECT_EQ(guest.graphs - guest.prefill_graphs, 9u);  // 16 tokens of the prompt, and each of the answer
     EXPECT_EQ(guest.prefill_graphs, 1u);
 }
 
