@@ -4,16 +4,20 @@
 
 #include <cstdio>
 
+#include "base/log.h"
 #include "engine/engine_arguments.h"
 #include "engine/heartbeat_hooks.h"
+#include "engine/request_hooks.h"
 #include "engine/response_wait.h"
+#include "engine/tandem_account.h"
 #include "engine/tandem_device.h"
 
 int llama_server(int argc, char** argv);  // llama.cpp, tools/server/server.cpp; it has no header
 
 namespace onebit {
 
-int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<std::string>& arguments) {
+int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<std::string>& arguments,
+                const std::vector<ExcludedMember>& excluded) {
     const auto fail = [](const Error& error) {
         std::fprintf(stderr, "E %s\n", error.message().c_str());
         return exit_code(error.code);
@@ -21,13 +25,17 @@ int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<s
     ::umask(0077);  // the socket is this user's alone
     clean_engine_environment();
     use_bounded_response_wait();
+    use_request_hooks();
+    set_log_level(LogLevel::verbose);  // the supervisor keeps what it wants
+    hide_excluded_backends(excluded, arguments);
     auto heartbeat = Heartbeat::attach(heartbeat_fd);
     if (!heartbeat) return fail(heartbeat.error());
     // ggml's threads may count until the very end of the process
     static auto* const page = new Heartbeat(std::move(*heartbeat));
     install_heartbeat(page->page());
     std::vector<std::string> own = arguments;
-    if (auto made = set_up_tandem(&own); !made) return fail(made.error());
+    if (auto made = set_up_tandem(&own, excluded); !made) return fail(made.error());
+    install_tandem_account(page->page(), excluded);
     auto words = engine_arguments(socket, own);
     if (!words) return fail(words.error());
 

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "engine/tandem_account.h"
 #include "ggml-backend.h"
 #include "llama-ext.h"
 #include "llama.h"
@@ -177,5 +178,6 @@ extern "C" int32_t llama_decode(llama_context* context, llama_batch batch) {
     static const auto next = onebit::next_function<decltype(&llama_decode)>("llama_decode");
     const int32_t result = next(context, batch);
     if (onebit::unsettled.load(std::memory_order_relaxed) > 0) onebit::decoded(context);
+    onebit::account_batch(batch, result != 0);
     return result;
 }

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/supervisor/member_failure.h"
+#include "tandem/settings.h"
 
 namespace onebit {
 
@@ -13,10 +15,23 @@ namespace onebit {
 // (Vulkan, else the CPU), unless "owner=" names it.
 inline constexpr const char* kTandemArgument = "--onebit-tandem=";
 
-// Takes the argument out, makes the tandem and puts "--device Tandem0" in its place; without one, nothing. Call once,
-// before any device is used and before any thread exists. Error: a device that does not exist, or that cannot share
-// memory with the other one, by name.
-Result<void> set_up_tandem(std::vector<std::string>* arguments);
+// Takes the argument out, makes the tandem and gives llama.cpp the one device Tandem0, or the device that is left when
+// the others are excluded; without the argument, nothing. More settings may stand in the variable ONEBIT_TANDEM. Call
+// once, before any device is used and before any thread exists. Error: a device that does not exist, or that cannot
+// share memory with the other one, by name.
+Result<void> set_up_tandem(std::vector<std::string>* arguments, const std::vector<ExcludedMember>& excluded = {});
+
+// What is left of a tandem: settings of a smaller one, or the device that works alone.
+struct RemainingMembers {
+    tandem::Settings settings;
+    std::string alone;  // empty: there is a tandem
+};
+// Error unavailable when all are excluded. Names that are no members do not matter.
+Result<RemainingMembers> without_members(tandem::Settings settings, const std::vector<ExcludedMember>& excluded);
+
+// Keeps the drivers of excluded members from being asked, unless the arguments name another device of theirs: a lost
+// device may hang whoever opens its driver. Call before any driver is loaded.
+void hide_excluded_backends(const std::vector<ExcludedMember>& excluded, const std::vector<std::string>& arguments);
 
 // Fills in the owner. Error usage when no member can own the memory.
 Result<std::string> with_owner(const std::string& settings);
