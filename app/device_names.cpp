@@ -87,6 +87,16 @@ Result<std::vector<std::string>> ggml_names(const std::vector<std::string>& want
     return names;
 }
 
+Result<void> settle_excluded(ServeConfig& config, const std::vector<PhysicalDevice>& devices) {
+    for (auto& [member, reason] : config.defaults.excluded) {
+        if (devices.empty() && !cpu_only({member})) continue;
+        Result<std::vector<std::string>> names = ggml_names({member}, devices);
+        if (!names) return names.error();
+        member = names->front();
+    }
+    return {};
+}
+
 bool cpu_only(const std::vector<std::string>& wanted) {
     return !wanted.empty() && std::all_of(wanted.begin(), wanted.end(), [](const std::string& name) {
         return lower(name) == "cpu" || lower(name) == "none";

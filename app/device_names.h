@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "engine/devices.h"
+#include "server/config.h"
 
 namespace onebit {
 
@@ -21,6 +22,9 @@ Result<std::vector<PhysicalDevice>> ask_devices(const std::filesystem::path& pro
 // without a GPU. Error not_found for a device that is not there: it is never replaced by another.
 Result<std::vector<std::string>> ggml_names(const std::vector<std::string>& wanted,
                                             const std::vector<PhysicalDevice>& devices);
+
+// The names that --exclude-member gave, as ggml has them. Error as ggml_names; without devices they stay as they are.
+Result<void> settle_excluded(ServeConfig& config, const std::vector<PhysicalDevice>& devices);
 
 // Whether all of them mean the CPU, which needs no driver to be asked.
 bool cpu_only(const std::vector<std::string>& wanted);

@@ -27,6 +27,18 @@ Result<std::string> not_empty(const std::string& text) {
 
 }  // namespace
 
+void add_tandem_flags(CLI::App* app, ServeFlags* flags) {
+    app->add_option("--prefill-device", flags->prefill_device,
+                    "Device that reads prompts, on the memory of the one that --device names: one of the two must be "
+                    "Vulkan")
+        ->type_name("NAME");
+    app->add_flag("--strict", flags->strict,
+                  "Never replace one of the two devices by the other: what it cannot run is an error");
+    add_repeated(app, "--exclude-member", "NAME", "Do not use this one of the two devices; may be repeated",
+                 &flags->excluded);
+    app->add_option("--reason", flags->excluded_reason, "Why, for the log and the answers")->type_name("TEXT");
+}
+
 void add_serve_flags(CLI::App* app, ServeFlags* flags) {
     app->add_option("MODEL", flags->model,
                     "The one model to serve: a path, REPO:QUANT of a hub, or a name of 1bit models or onebit.yaml. "
@@ -45,10 +57,7 @@ void add_serve_flags(CLI::App* app, ServeFlags* flags) {
                  "Device to run on, a name of 1bit devices, 'vulkan' for the first of them or 'cpu'; may be repeated "
                  "or a list with commas. The start fails when it is not there",
                  &flags->devices);
-    app->add_option("--prefill-device", flags->prefill_device,
-                    "Device that reads prompts, on the memory of the one that --device names: one of the two must be "
-                    "Vulkan")
-        ->type_name("NAME");
+    add_tandem_flags(app, flags);
     add_number(app, "--prefill-min-tokens",
                "Prompt tokens from which on --prefill-device reads them; more than a ubatch counts as a ubatch (256)",
                &flags->prefill_min_tokens, 1, 1u << 30);
@@ -154,6 +163,15 @@ Result<ServeConfig> apply_flags(const ServeFlags& flags, ServeConfig config) {
         config.defaults.prefill_device = {flags.prefill_device};
         for (auto& [name, model] : config.models) model.prefill_device.clear();
     }
+    if (flags.strict) {
+        config.defaults.strict = true;
+        for (auto& [name, model] : config.models) model.strict.reset();
+    }
+    for (const std::string& member : split_list(flags.excluded))
+        config.defaults.excluded.emplace_back(
+            member, flags.excluded_reason.empty() ? "--exclude-member" : flags.excluded_reason);
+    if (!flags.excluded_reason.empty() && config.defaults.excluded.empty())
+        return Error{ErrorCode::usage, "--reason", "an --exclude-member beside it", "none", ""};
     if (flags.prefill_min_tokens) {
         config.defaults.prefill_min_tokens = flags.prefill_min_tokens;
         for (auto& [name, model] : config.models) model.prefill_min_tokens.reset();

@@ -20,18 +20,20 @@ struct ServeFlags {
     std::vector<std::string> api_keys;
     std::string api_key_file;
     std::vector<std::string> cors_origins, devices, preload;
-    std::string prefill_device;
+    std::string prefill_device, excluded_reason;
+    std::vector<std::string> excluded;
     std::optional<uint32_t> context, parallel, max_models, prefill_min_tokens;
     std::optional<KeepAlive> keep_alive;
     std::optional<uint64_t> max_request_bytes;
     std::optional<std::chrono::seconds> drain_timeout, hang_timeout;
     std::string config_file;
-    bool offline = false, no_memory_check = false;
+    bool offline = false, no_memory_check = false, strict = false;
     std::vector<std::string> engine_arguments;
 };
 
-// The options, bound to `flags`, which must live as long as `app`.
+// The options, bound to `flags`, which must live as long as `app`; those of the tandem alone, for `1bit run`.
 void add_serve_flags(CLI::App* app, ServeFlags* flags);
+void add_tandem_flags(CLI::App* app, ServeFlags* flags);
 
 // Keys of a file, one a line; empty lines and lines with '#' are left out. Error usage for a file without a key.
 Result<std::vector<std::string>> read_key_file(const std::filesystem::path& file);

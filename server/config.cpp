@@ -152,6 +152,7 @@ Reader::Fields shared_fields(const Reader& r, ModelConfig& to) {
          [&](const YAML::Node& n, const std::string& p) {
              to.prefill_min_tokens = uint32_t(r.number(n, p, 1, kMostContext));
          }},
+        {"strict", [&](const YAML::Node& n, const std::string& p) { to.strict = r.truth(n, p); }},
         {"context",
          [&](const YAML::Node& n, const std::string& p) { to.context = uint32_t(r.number(n, p, 0, kMostContext)); }},
         {"parallel",

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -25,8 +26,10 @@ struct ModelConfig {
     std::vector<std::string> devices;            // ggml device names; empty: chosen
     std::vector<std::string> prefill_device;     // none or one: reads prompts on the memory that `devices` decodes on
     std::optional<uint32_t> prefill_min_tokens;  // prompts of at least so many tokens; none: a whole ubatch at most 256
-    std::optional<uint32_t> context;             // tokens per slot
-    std::optional<uint32_t> parallel;            // slots
+    std::optional<bool> strict;                  // a member of the tandem is never replaced by another
+    std::vector<std::pair<std::string, std::string>> excluded;  // members that are not used, and why; from flags
+    std::optional<uint32_t> context;                            // tokens per slot
+    std::optional<uint32_t> parallel;                           // slots
     std::optional<KeepAlive> keep_alive;
     bool pin = false;                    // never evicted to make room
     std::vector<std::string> arguments;  // handed to the llama.cpp server as they are

@@ -218,6 +218,7 @@ Result<ServeConfig> configuration(const Options& options, const std::filesystem:
     };
     ONEBIT_RETURN_IF_ERROR(settle(config->defaults.devices));
     if (!config->defaults.prefill_device.empty()) ONEBIT_RETURN_IF_ERROR(settle(config->defaults.prefill_device));
+    ONEBIT_RETURN_IF_ERROR(settle_excluded(*config, devices));
     for (auto& [name, model] : config->models) {
         if (!model.devices.empty()) ONEBIT_RETURN_IF_ERROR(settle(model.devices));
         if (!model.prefill_device.empty()) ONEBIT_RETURN_IF_ERROR(settle(model.prefill_device));
@@ -317,6 +318,7 @@ void add_run(CLI::App& app, CommandRun* run) {
     add_number(command, "--seed", "Seed of the sampling, for the same answer again", &options->seed, 0, UINT32_MAX);
     add_repeated(command, "--device", "NAME", "Device to run on, a name of 1bit devices, or 'cpu'; never replaced",
                  &options->serve.devices);
+    add_tandem_flags(command, &options->serve);
     add_number(command, "-c,--ctx-size", "Tokens of the prompt and the answer, 0 for the model's own",
                &options->serve.context, 0, 1u << 30);
     command->add_option("--config", options->serve.config_file, "Configuration file (~/.config/1bit/onebit.yaml)")

@@ -45,7 +45,7 @@ Result<void> settle_devices(ServeConfig& config, const std::filesystem::path& pr
         if (!names) return names.error();
         *list = *std::move(names);
     }
-    return {};
+    return settle_excluded(config, devices);
 }
 
 Result<ServeConfig> configuration(const ServeFlags& flags, const std::filesystem::path& program) {

@@ -52,6 +52,7 @@ std::string describe_start(const ModelTarget& target, const SlotShape& shape) {
     std::string text = slots_are_ours(target) ? describe(shape) : "slots as its llama.cpp arguments say";
     std::string devices;
     for (const std::string& device : target.settings.devices) devices += (devices.empty() ? "" : ", ") + device;
+    if (!tandem_argument(target.settings).empty()) devices += ", prompts on " + target.settings.prefill_device.front();
     return text + (devices.empty() ? "" : ", on " + devices);
 }
 
@@ -121,6 +122,8 @@ Result<std::unique_ptr<EngineHandle>> EngineFactory::make(const ModelTarget& tar
     options.label = target.id;
     options.start_timeout = start_timeout;
     options.hang_timeout = hang_timeout;
+    options.strict = target.settings.strict.value_or(false);
+    for (const auto& [member, reason] : target.settings.excluded) options.excluded.push_back({member, reason});
     if (announce) announce("model " + target.id + ": " + describe_start(target, chosen));
     Result<std::unique_ptr<EngineProcess>> process = EngineProcess::start(std::move(options));
     if (!process.ok()) return process.error();

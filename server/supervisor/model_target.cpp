@@ -67,6 +67,8 @@ ModelConfig effective_settings(const ServeConfig& config, const ModelConfig& mod
     // a device for prompts belongs to the device for tokens that stands beside it
     if (model.devices.empty() && result.prefill_device.empty()) result.prefill_device = defaults.prefill_device;
     if (!result.prefill_min_tokens) result.prefill_min_tokens = defaults.prefill_min_tokens;
+    if (!result.strict) result.strict = defaults.strict;
+    result.excluded = defaults.excluded;
     if (!result.context) result.context = defaults.context;
     if (!result.parallel) result.parallel = defaults.parallel;
     if (!result.keep_alive) result.keep_alive = defaults.keep_alive;
@@ -157,7 +159,7 @@ std::string tandem_argument(const ModelConfig& settings) {
     std::from_chars(given.data(), given.data() + given.size(), ubatch);
     const uint64_t least = std::min<uint64_t>(settings.prefill_min_tokens.value_or(256), std::max<uint64_t>(ubatch, 1));
     return "--onebit-tandem=prefill=" + settings.prefill_device.front() + ",decode=" + settings.devices.front() +
-           ",min=" + std::to_string(least);
+           ",min=" + std::to_string(least) + (settings.strict.value_or(false) ? ",strict=1" : "");
 }
 
 std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotShape& shape, bool offline) {

@@ -178,6 +178,8 @@ Result<void> run_server(ServerContext context) {
     const ServeConfig config = context.config;
     const fs::path program = context.program;
     std::vector<std::string> wanted_devices = config.defaults.devices;
+    wanted_devices.insert(wanted_devices.end(), config.defaults.prefill_device.begin(),
+                          config.defaults.prefill_device.end());
 
     Supervisor supervisor(std::move(context), std::move(parts));
     Result<uint16_t> port = supervisor.bind();
