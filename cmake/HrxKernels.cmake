@@ -75,3 +75,71 @@ ${entries}    {nullptr, nullptr, nullptr},
 ")
     set_source_files_properties(${output} PROPERTIES OBJECT_DEPENDS "${ARGN}")
 endfunction()
+
+# loom_kernels(NAME sources...): a static library with the kernels of these files (hrx/kernels/specialise.h), their
+# bitcode and generic images, as kernel_set() of hrx/kernels/kernel_set.h finds them. The files FAMILY.pack and FAMILY.cpp
+# in ${CMAKE_BINARY_DIR}/hrx-kernels are all that another build needs: without clang 19 they are taken from
+# ONEBIT_HRX_PREBUILT_KERNELS, and a family that is missing there is left out.
+set(ONEBIT_LOOM_TARGETS gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1200 gfx1201 sm_80 sm_90 CACHE STRING
+    "chips with generic images of all kernels")
+function(loom_kernels name)
+    set(folder ${CMAKE_BINARY_DIR}/hrx-kernels)
+    file(MAKE_DIRECTORY ${folder})
+    list(JOIN ONEBIT_LOOM_TARGETS "," targets)
+    set(declarations "")
+    set(entries "")
+    set(tables "")
+    foreach(source ${ARGN})
+        get_filename_component(family ${source} NAME_WE)
+        cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${ONEBIT_HRX_ROOT} OUTPUT_VARIABLE relative)
+        set(made ${folder}/${family}.pack ${folder}/${family}.cpp)
+        if(TARGET loom-pack AND ONEBIT_HRX_CLANG)
+            foreach(vendor amdgcn nvptx)
+                set(bitcode ${folder}/${family}.${vendor}.bc)
+                set(flags --target=amdgcn-amd-amdhsa)
+                if(vendor STREQUAL nvptx)
+                    set(flags --target=nvptx64-nvidia-cuda -march=sm_80)
+                endif()
+                add_custom_command(OUTPUT ${bitcode}
+                    COMMAND ${ONEBIT_HRX_CLANG} ${flags} ${onebit_hrx_kernel_flags} -DHRX_LOOM=1 -I${ONEBIT_HRX_ROOT}
+                        -Xclang -disable-llvm-passes -emit-llvm -c ${source} -MD -MF ${bitcode}.d -MT ${bitcode} -o ${bitcode}
+                    DEPENDS ${source} DEPFILE ${bitcode}.d COMMENT "Bitcode of ${relative} for ${vendor}" VERBATIM)
+            endforeach()
+            add_custom_command(OUTPUT ${made}
+                COMMAND loom-pack --family ${family} --source ${relative} --amdgcn ${folder}/${family}.amdgcn.bc
+                    --nvptx ${folder}/${family}.nvptx.bc --library $<TARGET_FILE:loom> --folder ${folder} --targets ${targets}
+                DEPENDS loom loom-pack ${folder}/${family}.amdgcn.bc ${folder}/${family}.nvptx.bc
+                COMMENT "Generic images of ${relative}" VERBATIM)
+        elseif(EXISTS ${ONEBIT_HRX_PREBUILT_KERNELS}/${family}.pack AND EXISTS ${ONEBIT_HRX_PREBUILT_KERNELS}/${family}.cpp)
+            foreach(file ${family}.pack ${family}.cpp)
+                add_custom_command(OUTPUT ${folder}/${file}
+                    COMMAND ${CMAKE_COMMAND} -E copy ${ONEBIT_HRX_PREBUILT_KERNELS}/${file} ${folder}/${file}
+                    DEPENDS ${ONEBIT_HRX_PREBUILT_KERNELS}/${file} COMMENT "${file} of another build" VERBATIM)
+            endforeach()
+        else()
+            message(STATUS "No kernels of ${relative}: neither clang 19 nor ${ONEBIT_HRX_PREBUILT_KERNELS}/${family}.pack")
+            continue()
+        endif()
+        set_source_files_properties(${folder}/${family}.cpp PROPERTIES OBJECT_DEPENDS ${folder}/${family}.pack
+            COMPILE_OPTIONS "-Wa,-I,${folder}")
+        list(APPEND tables ${folder}/${family}.cpp)
+        string(APPEND declarations "std::span<const Kernel> loom_family_${family}();\n")
+        string(APPEND entries "    loom_family_${family},\n")
+    endforeach()
+    set(list ${CMAKE_CURRENT_BINARY_DIR}/${name}_families.cpp)
+    file(CONFIGURE OUTPUT ${list} CONTENT
+"// Written by loom_kernels of cmake/HrxKernels.cmake.
+#include \"hrx/kernels/kernel_table.h\"
+
+namespace onebit::loom {
+${declarations}
+const FamilyFunction kernel_families[] = {
+${entries}    nullptr,
+};
+}  // namespace onebit::loom
+")
+    add_library(${name} STATIC ${list} ${tables})
+    onebit_own(${name})
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_link_libraries(${name} PUBLIC onebit-loom)
+endfunction()

@@ -1,5 +1,6 @@
 // The kernels of this build by name: what a kernel declares (specialise.h), its bitcode for Loom, and generic images.
 // All of it is constant data of the program; nothing here loads a driver or a compiler. Thread rules: none needed.
+// Names are ended by a zero.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +42,7 @@ std::span<const Kernel> kernel_set();
 // Error not_found with the nearest name.
 Result<const Kernel*> find_kernel(std::string_view name);
 
-// Error not_found with the names that there are.
+// Error usage with the names that there are.
 Result<const Constant*> find_constant(const Kernel& kernel, std::string_view name);
 
 // The image that runs on a device of this architecture (hrx_device_info::architecture): of the same name on AMD, the

@@ -1,0 +1,5 @@
+#include "hrx/kernels/kernel_table.h"
+
+namespace onebit::loom {
+const FamilyFunction kernel_families[] = {nullptr};
+}  // namespace onebit::loom
