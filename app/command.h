@@ -28,6 +28,7 @@ void add_doctor(CLI::App& app, CommandRun* run);
 void add_bench(CLI::App& app, CommandRun* run);
 void add_plan(CLI::App& app, CommandRun* run);
 void add_verify(CLI::App& app, CommandRun* run);
+void add_tune(CLI::App& app, CommandRun* run);
 void add_models(CLI::App& app, CommandRun* run);
 void add_pull(CLI::App& app, CommandRun* run);
 void add_ps(CLI::App& app, CommandRun* run);

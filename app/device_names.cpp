@@ -53,6 +53,7 @@ Result<std::vector<PhysicalDevice>> parse_devices(std::string_view json) {
             BackendView view;
             view.id.name = text_of(backend, "device");
             view.id.backend = text_of(backend, "backend");
+            view.driver = text_of(backend, "driver");
             if (view.id.name.empty()) return wrong;
             if (Result<PciAddress> pci = parse_pci_address(text_of(backend, "pci")); pci.ok()) view.id.pci = *pci;
             device.backends.push_back(std::move(view));
@@ -85,6 +86,18 @@ Result<std::vector<std::string>> ggml_names(const std::vector<std::string>& want
     if (names->size() > 1) std::erase(*names, "CPU");
     if (names->empty()) names->push_back("CPU");
     return names;
+}
+
+bool left_open(const std::vector<std::string>& wanted) {
+    return std::all_of(wanted.begin(), wanted.end(), [](const std::string& name) { return lower(name) == "auto"; });
+}
+
+void note_devices(ServeConfig& config, bool left_open, const std::vector<PhysicalDevice>& devices) {
+    for (const PhysicalDevice& device : devices)
+        for (const BackendView& view : device.backends)
+            config.device_identities[view.id.name] = device_identity(devices, view.id.name);
+    if (!left_open || !config.defaults.prefill_device.empty()) return;
+    config.defaults.open_devices = default_backends(devices);
 }
 
 Result<void> settle_excluded(ServeConfig& config, const std::vector<PhysicalDevice>& devices) {

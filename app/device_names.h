@@ -23,6 +23,11 @@ Result<std::vector<PhysicalDevice>> ask_devices(const std::filesystem::path& pro
 Result<std::vector<std::string>> ggml_names(const std::vector<std::string>& wanted,
                                             const std::vector<PhysicalDevice>& devices);
 
+// Writes down what stored routes know the devices by, and when the user left them open (no name, or auto), the backends
+// of the one GPU between which a stored route may choose.
+void note_devices(ServeConfig& config, bool left_open, const std::vector<PhysicalDevice>& devices);
+bool left_open(const std::vector<std::string>& wanted);
+
 // The names that --exclude-member gave, as ggml has them. Error as ggml_names; without devices they stay as they are.
 Result<void> settle_excluded(ServeConfig& config, const std::vector<PhysicalDevice>& devices);
 

@@ -32,6 +32,17 @@ void add_tandem_flags(CLI::App* app, ServeFlags* flags) {
                     "Device that reads prompts, on the memory of the one that --device names: one of the two must be "
                     "Vulkan")
         ->type_name("NAME");
+    add_parsed(
+        app, "--prefill-min-tokens", "N",
+        "Prompt tokens from which on --prefill-device reads them, more than a ubatch counts as a ubatch; auto "
+        "for what 1bit tune or idle time has measured (auto)",
+        [flags](const std::string& text) -> Result<void> {
+            Result<uint64_t> number = text == "auto" ? uint64_t{0} : parse_number(text, 1, 1u << 30);
+            if (!number)
+                return Error{ErrorCode::usage, "tokens", "auto or " + number.error().expected, "'" + text + "'", ""};
+            flags->prefill_min_tokens = static_cast<uint32_t>(*number);
+            return {};
+        });
     app->add_flag("--strict", flags->strict,
                   "Never replace one of the two devices by the other: what it cannot run is an error");
     add_repeated(app, "--exclude-member", "NAME", "Do not use this one of the two devices; may be repeated",
@@ -58,9 +69,6 @@ void add_serve_flags(CLI::App* app, ServeFlags* flags) {
                  "or a list with commas. The start fails when it is not there",
                  &flags->devices);
     add_tandem_flags(app, flags);
-    add_number(app, "--prefill-min-tokens",
-               "Prompt tokens from which on --prefill-device reads them; more than a ubatch counts as a ubatch (256)",
-               &flags->prefill_min_tokens, 1, 1u << 30);
     add_number(app, "-c,--ctx-size", "Tokens of one request with its answer, 0 for the model's own", &flags->context, 0,
                1u << 30);
     add_number(app, "--parallel", "Requests at one time for each model", &flags->parallel, 1, 256);

@@ -22,7 +22,7 @@ struct ServeFlags {
     std::vector<std::string> cors_origins, devices, preload;
     std::string prefill_device, excluded_reason;
     std::vector<std::string> excluded;
-    std::optional<uint32_t> context, parallel, max_models, prefill_min_tokens;
+    std::optional<uint32_t> context, parallel, max_models, prefill_min_tokens;  // 0 of the last: auto
     std::optional<KeepAlive> keep_alive;
     std::optional<uint64_t> max_request_bytes;
     std::optional<std::chrono::seconds> drain_timeout, hang_timeout;

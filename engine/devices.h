@@ -47,6 +47,13 @@ std::vector<PhysicalDevice> group_devices(const std::vector<RawDevice>& raw, con
 // of each; empty when there is no GPU but the CPU (and software Vulkan, which is never chosen by itself).
 std::vector<std::string> default_devices(const std::vector<PhysicalDevice>& devices);
 
+// The backends of the one GPU that is used when the user names none, by ggml names, the default first: two or more when
+// a route may choose between them; fewer when several GPUs are used, or none.
+std::vector<std::string> default_backends(const std::vector<PhysicalDevice>& devices);
+
+// What a stored route knows a device by: its name, its hardware and its driver. The name alone when it is not there.
+std::string device_identity(const std::vector<PhysicalDevice>& devices, const std::string& ggml_name);
+
 // What the user asked for as ggml names: a list separated by commas of ggml names ("Vulkan0"), backends ("vulkan"),
 // PCI addresses, or indices of the list; "auto" as default_devices, "none" or "cpu" as {"CPU"}. Never replaces a device
 // that is not there by another: error not_found with what there is, usage for an empty item.

@@ -4,6 +4,7 @@
 
 #include "engine/devices.h"
 #include "engine/devices_host.h"
+#include "engine/route_table.h"
 
 namespace onebit {
 namespace {
@@ -168,6 +169,23 @@ std::vector<std::string> default_devices(const std::vector<PhysicalDevice>& devi
         }
     }
     return names;
+}
+
+std::vector<std::string> default_backends(const std::vector<PhysicalDevice>& devices) {
+    std::vector<std::string> names;
+    for (const PhysicalDevice& device : devices) {
+        if (!device.chosen_by_default || device.kind == DeviceKind::cpu) continue;
+        if (!names.empty()) return {};
+        for (const BackendView& view : device.backends) names.push_back(view.id.name);
+    }
+    return names;
+}
+
+std::string device_identity(const std::vector<PhysicalDevice>& devices, const std::string& ggml_name) {
+    for (const PhysicalDevice& device : devices)
+        for (const BackendView& view : device.backends)
+            if (view.id.name == ggml_name) return route_identity(ggml_name, device.name, view.driver);
+    return route_identity(ggml_name, "", "");
 }
 
 namespace {

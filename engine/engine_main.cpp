@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/log.h"
+#include "engine/calibration.h"
 #include "engine/engine_arguments.h"
 #include "engine/heartbeat_hooks.h"
 #include "engine/request_hooks.h"
@@ -36,6 +37,7 @@ int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<s
     std::vector<std::string> own = arguments;
     if (auto made = set_up_tandem(&own, excluded); !made) return fail(made.error());
     install_tandem_account(page->page(), excluded);
+    start_calibration(page->page());
     auto words = engine_arguments(socket, own);
     if (!words) return fail(words.error());
 

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "engine/calibration.h"
 #include "engine/tandem_account.h"
 #include "ggml-backend.h"
 #include "llama-ext.h"
@@ -101,9 +102,13 @@ void measure(const llama_context* context, KnownContext& known) {
     known.with_weights = memory_of(context, known.model, true);
 }
 
+bool has_memory(const llama_model* model) {
+    const std::lock_guard lock(mutex);
+    return table_in_use != nullptr && models.count(model) > 0;
+}
+
 void context_made(const llama_context* context, const llama_model* model) {
     const std::lock_guard lock(mutex);
-    if (context == nullptr || table_in_use == nullptr || models.count(model) == 0) return;
     KnownContext& known = contexts[context];
     known.model = model;
     measure(context, known);
@@ -164,19 +169,28 @@ std::vector<DeviceMemory> memory_of(const llama_context* context, const llama_mo
 extern "C" llama_context* llama_init_from_model(llama_model* model, llama_context_params params) {
     static const auto next = onebit::next_function<decltype(&llama_init_from_model)>("llama_init_from_model");
     llama_context* context = next(model, params);
+    if (onebit::is_calibration_thread()) return context;
+    if (context == nullptr || !onebit::has_memory(model)) return context;
     onebit::context_made(context, model);
+    onebit::calibration_context_made(context, model, params);
     return context;
 }
 
 extern "C" void llama_free(llama_context* context) {
     static const auto next = onebit::next_function<decltype(&llama_free)>("llama_free");
-    onebit::context_gone(context);
+    if (!onebit::is_calibration_thread()) {
+        onebit::calibration_context_gone(context);
+        onebit::context_gone(context);
+    }
     next(context);
 }
 
 extern "C" int32_t llama_decode(llama_context* context, llama_batch batch) {
     static const auto next = onebit::next_function<decltype(&llama_decode)>("llama_decode");
+    if (onebit::is_calibration_thread()) return next(context, batch);
+    onebit::calibration_decode_begins();
     const int32_t result = next(context, batch);
+    onebit::calibration_decode_ended();
     if (onebit::unsettled.load(std::memory_order_relaxed) > 0) onebit::decoded(context);
     onebit::account_batch(batch, result != 0);
     return result;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "engine/auto_route.h"
 #include "ggml-backend.h"
 #include "tandem/device.h"
 
@@ -99,6 +100,8 @@ Result<void> set_up_tandem(std::vector<std::string>* arguments, const std::vecto
     if (!text) return std::move(text).error();
     arguments->erase(found);
     if (const char* more = std::getenv("ONEBIT_TANDEM")) *text += std::string(",") + more;
+    const auto route = take_auto_route(&*text);
+    if (!route) return route.error();
     auto settings = tandem::parse_settings(*text);
     if (!settings) return std::move(settings).error();
     auto remaining = without_members(std::move(*settings), excluded);
@@ -113,9 +116,11 @@ Result<void> set_up_tandem(std::vector<std::string>* arguments, const std::vecto
     auto device = tandem::register_tandem(left);
     if (!device) return std::move(device).error();
     use_device(arguments, ggml_backend_dev_name(*device));
-    log_info("tandem", std::string(ggml_backend_dev_name(*device)) + ": prefill on " + left.prefill + ", decode on " +
-                           left.decode + ", memory of " + left.owner + ", from " + std::to_string(left.min_tokens) +
-                           " tokens in a batch on");
+    log_info("tandem",
+             std::string(ggml_backend_dev_name(*device)) + ": prefill on " + left.prefill + ", decode on " +
+                 left.decode + ", memory of " + left.owner +
+                 (route->wanted ? "" : ", from " + std::to_string(left.min_tokens) + " tokens in a batch on"));
+    begin_auto_route(*route, left, ggml_backend_dev_name(*device));
     return {};
 }
 

@@ -11,8 +11,8 @@
 namespace onebit {
 
 // The argument that the supervisor puts before those of llama.cpp's server when a model prefills on another device than
-// it decodes on: "--onebit-tandem=prefill=Vulkan0,decode=CUDA0,min=256". The owner is the member that can export memory
-// (Vulkan, else the CPU), unless "owner=" names it.
+// it decodes on: "--onebit-tandem=prefill=Vulkan0,decode=CUDA0,min=256", or min=auto (engine/auto_route.h). The owner
+// can export memory (Vulkan, else the CPU), unless "owner=" names it.
 inline constexpr const char* kTandemArgument = "--onebit-tandem=";
 
 // Takes the argument out, makes the tandem and gives llama.cpp the one device Tandem0, or the device that is left when

@@ -2,7 +2,6 @@
 #include "engine/text_tokens.h"
 
 #include <algorithm>
-#include <map>
 #include <thread>
 
 #include "base/hash.h"
@@ -20,20 +19,6 @@ constexpr uint32_t largest_prompt = 1u << 24, most_slots = 64, most_generated = 
 constexpr uint32_t slot_distance = 997;  // tokens of the text between the starts of two slots
 
 using Tokens = std::vector<llama_token>;
-
-// Only types that llama.cpp's caches can have.
-Result<ggml_type> cache_type(const char* flag, const std::string& name) {
-    static const std::map<std::string, ggml_type> types = {
-        {"f32", GGML_TYPE_F32},   {"f16", GGML_TYPE_F16},   {"bf16", GGML_TYPE_BF16},
-        {"q8_0", GGML_TYPE_Q8_0}, {"q4_0", GGML_TYPE_Q4_0}, {"q4_1", GGML_TYPE_Q4_1},
-        {"q5_0", GGML_TYPE_Q5_0}, {"q5_1", GGML_TYPE_Q5_1}, {"iq4_nl", GGML_TYPE_IQ4_NL},
-    };
-    const auto found = types.find(name);
-    if (found != types.end()) return found->second;
-    std::string known;
-    for (const auto& [one, type] : types) known += (known.empty() ? "" : ", ") + one;
-    return Error{ErrorCode::usage, flag, "one of " + known, "'" + name + "'", ""};
-}
 
 // The sums of one case: the tested side and the third, each against the reference.
 struct CaseSums {

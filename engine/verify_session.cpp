@@ -1,8 +1,23 @@
 #include "engine/verify_session.h"
 
+#include <map>
+
 #include "ggml-backend.h"
 
 namespace onebit {
+
+Result<ggml_type> cache_type(const char* flag, const std::string& name) {
+    static const std::map<std::string, ggml_type> types = {
+        {"f32", GGML_TYPE_F32},   {"f16", GGML_TYPE_F16},   {"bf16", GGML_TYPE_BF16},
+        {"q8_0", GGML_TYPE_Q8_0}, {"q4_0", GGML_TYPE_Q4_0}, {"q4_1", GGML_TYPE_Q4_1},
+        {"q5_0", GGML_TYPE_Q5_0}, {"q5_1", GGML_TYPE_Q5_1}, {"iq4_nl", GGML_TYPE_IQ4_NL},
+    };
+    const auto found = types.find(name);
+    if (found != types.end()) return found->second;
+    std::string known;
+    for (const auto& [one, type] : types) known += (known.empty() ? "" : ", ") + one;
+    return Error{ErrorCode::usage, flag, "one of " + known, "'" + name + "'", ""};
+}
 
 Result<std::unique_ptr<VerifySession>> VerifySession::load(const std::string& model_file,
                                                            const std::vector<std::string>& devices) {

@@ -27,6 +27,9 @@ struct VerifyContext {
     llama_flash_attn_type flash_attention = LLAMA_FLASH_ATTN_TYPE_AUTO;
 };
 
+// Only types that llama.cpp's caches can have. Error usage names the flag.
+Result<ggml_type> cache_type(const char* flag, const std::string& name);
+
 class VerifySession {
 public:
     // devices: ggml names. Error not_found for one that is not there, invalid for the model.

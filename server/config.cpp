@@ -150,7 +150,8 @@ Reader::Fields shared_fields(const Reader& r, ModelConfig& to) {
         {"prefill_device", [&](const YAML::Node& n, const std::string& p) { to.prefill_device = {r.text(n, p)}; }},
         {"prefill_min_tokens",
          [&](const YAML::Node& n, const std::string& p) {
-             to.prefill_min_tokens = uint32_t(r.number(n, p, 1, kMostContext));
+             const bool chosen = n.IsScalar() && n.Scalar() == "auto";
+             to.prefill_min_tokens = chosen ? 0 : uint32_t(r.number(n, p, 1, kMostContext));
          }},
         {"strict", [&](const YAML::Node& n, const std::string& p) { to.strict = r.truth(n, p); }},
         {"context",

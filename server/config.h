@@ -25,7 +25,8 @@ struct ModelConfig {
     std::vector<std::string> aliases;            // other names a request may use
     std::vector<std::string> devices;            // ggml device names; empty: chosen
     std::vector<std::string> prefill_device;     // none or one: reads prompts on the memory that `devices` decodes on
-    std::optional<uint32_t> prefill_min_tokens;  // prompts of at least so many tokens; none: a whole ubatch at most 256
+    std::optional<uint32_t> prefill_min_tokens;  // prompts of at least so many tokens; 0 and none: chosen
+    std::vector<std::string> open_devices;       // when no device was named: backends of the one GPU, by preference
     std::optional<bool> strict;                  // a member of the tandem is never replaced by another
     std::vector<std::pair<std::string, std::string>> excluded;  // members that are not used, and why; from flags
     std::optional<uint32_t> context;                            // tokens per slot
@@ -52,8 +53,9 @@ struct ServeConfig {
     KeepAlive keep_alive{300};  // of models loaded on demand; a fixed model stays
     uint32_t max_models = 1;
     bool offline = false;
-    bool check_memory = true;  // refuse with the plan's table what cannot fit
-    ModelConfig defaults;      // flags that hold for every model
+    bool check_memory = true;                              // refuse with the plan's table what cannot fit
+    ModelConfig defaults;                                  // flags that hold for every model
+    std::map<std::string, std::string> device_identities;  // of ggml names, as keys of stored routes have them
     std::map<std::string, ModelConfig> models;
 
     std::filesystem::path file;  // the onebit.yaml that was read; empty if none

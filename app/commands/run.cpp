@@ -216,6 +216,7 @@ Result<ServeConfig> configuration(const Options& options, const std::filesystem:
         names = *std::move(ggml);
         return {};
     };
+    const bool open = left_open(config->defaults.devices);
     ONEBIT_RETURN_IF_ERROR(settle(config->defaults.devices));
     if (!config->defaults.prefill_device.empty()) ONEBIT_RETURN_IF_ERROR(settle(config->defaults.prefill_device));
     ONEBIT_RETURN_IF_ERROR(settle_excluded(*config, devices));
@@ -223,6 +224,7 @@ Result<ServeConfig> configuration(const Options& options, const std::filesystem:
         if (!model.devices.empty()) ONEBIT_RETURN_IF_ERROR(settle(model.devices));
         if (!model.prefill_device.empty()) ONEBIT_RETURN_IF_ERROR(settle(model.prefill_device));
     }
+    note_devices(*config, open, devices);
     // one person asks: all of the context is for one request
     config->defaults.parallel = 1;
     for (auto& [name, model] : config->models) model.parallel.reset();

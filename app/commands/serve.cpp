@@ -18,6 +18,7 @@ namespace {
 // the default devices are named, so that an engine never takes one GPU through two backends or software Vulkan.
 Result<void> settle_devices(ServeConfig& config, const std::filesystem::path& program) {
     std::vector<std::vector<std::string>*> lists = {&config.defaults.devices};
+    const bool open = left_open(config.defaults.devices);
     bool ask = !cpu_only(config.defaults.devices), named = !config.defaults.devices.empty();
     const auto add = [&](std::vector<std::string>& list) {
         if (list.empty()) return;
@@ -45,6 +46,7 @@ Result<void> settle_devices(ServeConfig& config, const std::filesystem::path& pr
         if (!names) return names.error();
         *list = *std::move(names);
     }
+    note_devices(config, open, devices);
     return settle_excluded(config, devices);
 }
 

@@ -52,7 +52,7 @@ std::string describe_start(const ModelTarget& target, const SlotShape& shape) {
     std::string text = slots_are_ours(target) ? describe(shape) : "slots as its llama.cpp arguments say";
     std::string devices;
     for (const std::string& device : target.settings.devices) devices += (devices.empty() ? "" : ", ") + device;
-    if (!tandem_argument(target.settings).empty()) devices += ", prompts on " + target.settings.prefill_device.front();
+    if (has_tandem(target.settings)) devices += ", prompts on " + target.settings.prefill_device.front();
     return text + (devices.empty() ? "" : ", on " + devices);
 }
 
@@ -83,7 +83,10 @@ EngineFactory::Verdict EngineFactory::ask_plan(const ModelTarget& target, const 
     return verdict;
 }
 
-Result<std::unique_ptr<EngineHandle>> EngineFactory::make(const ModelTarget& target) const {
+Result<std::unique_ptr<EngineHandle>> EngineFactory::make(const ModelTarget& wanted) const {
+    ModelTarget target = wanted;
+    if (const std::string reason = use_stored_route(&target); !reason.empty())
+        log_verbose("server", "model " + target.id + ": auto: " + reason);
     std::vector<SlotShape> shapes = slot_shapes(target);
     SlotShape chosen = shapes.front();
     if (check_memory) {

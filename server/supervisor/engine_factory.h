@@ -25,7 +25,8 @@ struct EngineFactory {
     // Tries the shapes of slot_shapes() in turn. Error no_space whose remedy holds what the plan suggests when none
     // fits; the plan's table is logged. A plan that cannot be made (a driver that crashes, no answer) is a warning with
     // its outcome and the end of its error output, and the engine is started all the same. Safe from any thread.
-    Result<std::unique_ptr<EngineHandle>> make(const ModelTarget& target) const;
+    // Devices that were left open are those of the stored route, if there is one.
+    Result<std::unique_ptr<EngineHandle>> make(const ModelTarget& wanted) const;
 
     // The verdict alone.
     struct Verdict {

@@ -115,6 +115,12 @@ struct EngineProcess::Impl {
     Clock::time_point retry_at;
     bool done = false;  // the watcher has ended
 
+    // The engine does no work of its own while there are any.
+    void show_requests() const {
+        const std::lock_guard lock(mutex);
+        if (heartbeat) heartbeat->page().requests.store(in_flight.load(std::memory_order_relaxed));
+    }
+
     void set_state(EngineState state) {
         const std::lock_guard lock(mutex);
         status.state = state;
@@ -520,8 +526,15 @@ Result<void> EngineProcess::wait_ready(milliseconds limit) const {
                  failure.empty() ? std::string(to_string(impl_->status.state)) : failure, ""};
 }
 
-void EngineProcess::request_begun() { impl_->in_flight.fetch_add(1, std::memory_order_relaxed); }
-void EngineProcess::request_ended() { impl_->in_flight.fetch_sub(1, std::memory_order_relaxed); }
+void EngineProcess::request_begun() {
+    impl_->in_flight.fetch_add(1, std::memory_order_relaxed);
+    impl_->show_requests();
+}
+
+void EngineProcess::request_ended() {
+    impl_->in_flight.fetch_sub(1, std::memory_order_relaxed);
+    impl_->show_requests();
+}
 
 milliseconds EngineProcess::present_hang_timeout() const {
     const std::lock_guard lock(impl_->mutex);

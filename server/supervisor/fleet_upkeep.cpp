@@ -8,8 +8,8 @@ namespace {
 
 bool same_settings(const ModelConfig& a, const ModelConfig& b) {
     return a.source == b.source && a.devices == b.devices && a.prefill_device == b.prefill_device &&
-           a.prefill_min_tokens == b.prefill_min_tokens && a.strict == b.strict && a.excluded == b.excluded &&
-           a.context == b.context && a.parallel == b.parallel && a.arguments == b.arguments;
+           a.prefill_min_tokens == b.prefill_min_tokens && a.open_devices == b.open_devices && a.strict == b.strict &&
+           a.excluded == b.excluded && a.context == b.context && a.parallel == b.parallel && a.arguments == b.arguments;
 }
 
 }  // namespace

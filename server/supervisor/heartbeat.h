@@ -30,6 +30,7 @@ struct HeartbeatPage {
     std::atomic<uint64_t> open_work;          // multiply-adds of the graphs begun and not done
     std::atomic<uint64_t> pipelines_at_done;  // pipelines when the last graph was done
     std::atomic<uint64_t> ready;              // 1 once the model serves; the supervisor sets it when /health says so
+    std::atomic<uint64_t> requests;           // in flight, as the supervisor counts them
     std::atomic<uint64_t> running_member;     // 1 + place in tandem.members of the one that works at a graph; 0: none
     PlacementTable placement;                 // where the memory lies
     TandemTable tandem;

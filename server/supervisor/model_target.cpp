@@ -8,35 +8,13 @@
 #include <set>
 
 #include "server/catalog/gguf_file.h"
+#include "server/supervisor/llama_options.h"
 
 namespace onebit {
 namespace {
 
 constexpr uint32_t kDefaultContext = 8192, kSmallContext = 4096, kUnknownContext = 4096;
 constexpr uint32_t kDefaultSlots = 4;
-
-bool names_option(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> names) {
-    for (const std::string& argument : arguments) {
-        std::string_view name = std::string_view(argument).substr(0, argument.find('='));
-        if (std::find(names.begin(), names.end(), name) != names.end()) return true;
-    }
-    return false;
-}
-
-// The value of the last of these options, as "NAME VALUE" or "NAME=VALUE"; empty if none is there.
-std::string option_value(const std::vector<std::string>& arguments, std::initializer_list<std::string_view> names) {
-    std::string value;
-    for (size_t i = 0; i < arguments.size(); i++) {
-        size_t equals = arguments[i].find('=');
-        std::string_view name = std::string_view(arguments[i]).substr(0, equals);
-        if (std::find(names.begin(), names.end(), name) == names.end()) continue;
-        if (equals != std::string::npos)
-            value = arguments[i].substr(equals + 1);
-        else if (i + 1 < arguments.size())
-            value = arguments[i + 1];
-    }
-    return value;
-}
 
 bool embeds_only(const std::string& architecture) {
     static const std::set<std::string> kEncoders = {
@@ -69,6 +47,7 @@ ModelConfig effective_settings(const ServeConfig& config, const ModelConfig& mod
     if (!result.prefill_min_tokens) result.prefill_min_tokens = defaults.prefill_min_tokens;
     if (!result.strict) result.strict = defaults.strict;
     result.excluded = defaults.excluded;
+    if (model.devices.empty() && result.prefill_device.empty()) result.open_devices = defaults.open_devices;
     if (!result.context) result.context = defaults.context;
     if (!result.parallel) result.parallel = defaults.parallel;
     if (!result.keep_alive) result.keep_alive = defaults.keep_alive;
@@ -122,6 +101,7 @@ Result<ModelTarget> resolve_model(const ServeConfig& config, const CatalogFolder
     if (target.id.empty()) target.id = entry->id;
     target.entry = std::move(*entry);
     target.settings = effective_settings(config, configured ? *configured : ModelConfig{});
+    target.device_identities = config.device_identities;
     return target;
 }
 
@@ -151,17 +131,6 @@ std::string engine_device_list(const std::vector<std::string>& devices) {
     return others.empty() ? "none" : joined(others);
 }
 
-std::string tandem_argument(const ModelConfig& settings) {
-    if (settings.prefill_device.empty() || settings.devices.size() != 1 || settings.prefill_device == settings.devices)
-        return "";
-    uint64_t ubatch = 512;  // llama.cpp's default
-    const std::string given = option_value(settings.arguments, {"-ub", "--ubatch-size"});
-    std::from_chars(given.data(), given.data() + given.size(), ubatch);
-    const uint64_t least = std::min<uint64_t>(settings.prefill_min_tokens.value_or(256), std::max<uint64_t>(ubatch, 1));
-    return "--onebit-tandem=prefill=" + settings.prefill_device.front() + ",decode=" + settings.devices.front() +
-           ",min=" + std::to_string(least) + (settings.strict.value_or(false) ? ",strict=1" : "");
-}
-
 std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotShape& shape, bool offline) {
     const ModelConfig& settings = target.settings;
     const std::vector<std::string>& given = settings.arguments;
@@ -176,7 +145,7 @@ std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotS
         uint64_t total = std::min<uint64_t>(uint64_t{shape.context} * shape.slots, 1u << 30);
         result.insert(result.end(), {"--ctx-size", std::to_string(total), "--parallel", std::to_string(shape.slots)});
     }
-    if (const std::string tandem = tandem_argument(settings); !tandem.empty())
+    if (const std::string tandem = tandem_argument(target); !tandem.empty())
         result.insert(result.begin(), tandem);
     else if (!settings.devices.empty() && !names_option(given, {"-dev", "--device"}))
         result.insert(result.end(), {"--device", engine_device_list(settings.devices)});

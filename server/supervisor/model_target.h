@@ -1,6 +1,7 @@
 // What a name in a request means: one model with the settings that hold for it, and the engine's command line.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct ModelTarget {
     std::vector<std::string> aliases;  // other names of onebit.yaml
     ModelEntry entry;
     ModelConfig settings;  // of the model, of `defaults` and of the whole, in this order
+    std::map<std::string, std::string> device_identities;  // see ServeConfig
 
     KeepAlive keep_alive() const { return settings.keep_alive.value_or(KeepAlive{300}); }
 };
@@ -40,11 +42,21 @@ struct SlotShape {
 // The shapes to try, best first: one alone if the settings (or the arguments for llama.cpp) fix it.
 std::vector<SlotShape> slot_shapes(const ModelTarget& target);
 
-// What llama.cpp's --device takes for ggml's names: it knows no CPU, "none" leaves all work to it.
 // The argument that makes an engine's tandem (engine/tandem_device.h), or nothing when prompts are read where tokens
-// are made. The threshold is at most a ubatch, which is all that a device sees of a prompt at one time.
-std::string tandem_argument(const ModelConfig& settings);
+// are made. The threshold is at most a ubatch, which is all that a device sees of a prompt at one time; "auto" goes
+// with the key under which a measured route is kept.
+std::string tandem_argument(const ModelTarget& target);
+// Whether there is one.
+bool has_tandem(const ModelConfig& settings);
 
+// Key of the measured route of these members, see engine/route_table.h. Errors of a model file that cannot be read.
+Result<std::string> stored_route_key(const ModelTarget& target, const std::vector<std::string>& members);
+
+// When the devices were left open and a route of them is stored, sets what it says. Returns the reason, or why nothing
+// was set; empty when the devices were named.
+std::string use_stored_route(ModelTarget* target);
+
+// What llama.cpp's --device takes for ggml's names: it knows no CPU, "none" leaves all work to it.
 std::string engine_device_list(const std::vector<std::string>& devices);
 
 // Arguments of llama.cpp's server. Each slot has its own share of the cache, so that one long request cannot end the
