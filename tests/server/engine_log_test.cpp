@@ -32,6 +32,17 @@ TEST(EngineLine, LevelsOfLlamaCpp) {
     EXPECT_EQ(level("/a/b.cpp:7: GGML_ASSERT(x) failed", "/a/b.cpp:7: GGML_ASSERT(x) failed"), LogLevel::error);
 }
 
+TEST(EngineLine, OursKeepTheirLevel) {
+    EXPECT_EQ(level("03:42:38.123 info tandem: Tandem0: prefill", "tandem: Tandem0: prefill"), LogLevel::info);
+    EXPECT_EQ(level("03:42:38.123 warning a: b", "a: b"), LogLevel::warning);
+    EXPECT_EQ(level("03:42:38.123 error a: b", "a: b"), LogLevel::error);
+    EXPECT_EQ(level("03:42:38.123 verbose a: b", "a: b"), LogLevel::verbose);
+    EXPECT_EQ(level("03:42:38.123 debug a: b", "a: b"), LogLevel::debug);
+    for (const char* other : {"03:42:38.123 ", "03:42:38.123 news: a", "03:42:38.12 info a", "3:42:38.123 info a",
+                              "03-42:38.123 info a", "03:42:38.123 info"})
+        EXPECT_EQ(level(other, other), LogLevel::verbose) << other;
+}
+
 TEST(EngineLog, LinesCutAnywhereComeOutWhole) {
     const std::string text = "one\ntwo\n\nthree";
     for (size_t cut = 0; cut <= text.size(); ++cut) {

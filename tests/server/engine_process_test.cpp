@@ -392,5 +392,41 @@ TEST(HttpProbe, NobodyListening) {
     EXPECT_EQ(probe.advance(), -1);
 }
 
+TEST_F(EngineProcessTest, StartsAgainWithoutTheMemberItEndedIn) {
+    auto engine = start_ready(options());
+    EXPECT_THAT(ask(*engine, "/arguments"), Not(HasSubstr("--exclude-member")));
+    poke(*engine, "/member/2/abort");
+    ASSERT_TRUE(served_again(*engine, 1));
+    EngineStatus status = engine->status();
+    EXPECT_EQ(status.failed_member, "CUDA0");
+    EXPECT_THAT(status.last_failure, HasSubstr("member CUDA0 failed: killed by signal 6"));
+    EXPECT_THAT(ask(*engine, "/arguments"), HasSubstr("--exclude-member CUDA0 --reason member CUDA0 failed: killed"));
+    // and the next one without both; a hang counts as one
+    poke(*engine, "/member/1/hang");
+    ASSERT_TRUE(served_again(*engine, 2));
+    status = engine->status();
+    EXPECT_EQ(status.hangs, 1u);
+    EXPECT_EQ(status.failed_member, "Vulkan0");
+    ASSERT_EQ(status.excluded.size(), 2u);
+    EXPECT_EQ(status.member_failures.at({"CUDA0", "crash"}), 1u);
+    EXPECT_EQ(status.member_failures.at({"Vulkan0", "hang"}), 1u);
+    // a crash outside of all members blames none
+    poke(*engine, "/segfault");
+    ASSERT_TRUE(served_again(*engine, 3));
+    EXPECT_EQ(engine->status().failed_member, "");
+    EXPECT_EQ(engine->status().excluded.size(), 2u);
+}
+
+TEST_F(EngineProcessTest, StrictStartsAgainWithAllMembers) {
+    EngineOptions strict = options();
+    strict.strict = true;
+    strict.excluded = {{"ROCm0", "by hand"}};
+    auto engine = start_ready(strict);
+    poke(*engine, "/member/2/abort");
+    ASSERT_TRUE(served_again(*engine, 1));
+    EXPECT_EQ(engine->status().failed_member, "CUDA0");
+    EXPECT_THAT(ask(*engine, "/arguments"), HasSubstr("--exclude-member ROCm0 --reason by hand -- "));
+}
+
 }  // namespace
 }  // namespace onebit

@@ -35,8 +35,9 @@ struct Options {
 };
 
 std::atomic<bool> ready{false};
-int death_signal = 0;  // of the main thread
-std::mutex loop;       // held by whoever runs "graphs"; /lora-adapters needs it, /health does not
+int death_signal = 0;   // of the main thread
+std::string arguments;  // all of them, with a space behind each
+std::mutex loop;        // held by whoever runs "graphs"; /lora-adapters needs it, /health does not
 
 void sleep_ms(int time) { std::this_thread::sleep_for(milliseconds(time)); }
 
@@ -86,6 +87,20 @@ void fault(const std::string& path, onebit::HeartbeatPage& page) {
         ++page.graphs_begun;
         for (;;) pause();
     }
+    if (path.starts_with("/member/")) {  // "/member/2/abort", "/member/1/hang": at work in a member of a tandem
+        onebit::TandemReport report;
+        report.name = "Tandem0";
+        report.members = {{"Vulkan0"}, {"CUDA0"}};
+        onebit::write_tandem(page.tandem, report);
+        page.running_member = static_cast<uint64_t>(path[8] - '0');
+        if (path.ends_with("/abort")) {
+            signal(SIGABRT, SIG_DFL);
+            raise(SIGABRT);
+        }
+        loop.lock();
+        ++page.graphs_begun;
+        for (;;) pause();
+    }
     if (path.starts_with("/slow-graph/")) {  // one graph of this many ms, without a step inside
         const std::lock_guard lock(loop);
         ++page.graphs_begun;
@@ -111,6 +126,7 @@ void serve(int client, onebit::HeartbeatPage& page) {
     int status = 200;
     if (path == "/health" && !ready) status = 503;
     if (path == "/environment") body = environment();
+    if (path == "/arguments") body = arguments;
     if (path == "/lora-adapters") {
         const std::lock_guard lock(loop);
         body = "[]";
@@ -142,6 +158,7 @@ int main(int argc, char** argv) {
     std::string socket_path;
     int heartbeat_fd = -1;
     Options options;
+    for (int i = 1; i < argc; ++i) arguments += std::string(argv[i]) + " ";
     for (int i = 2; i + 1 < argc; ++i) {
         const std::string word = argv[i];
         if (word == "--socket")

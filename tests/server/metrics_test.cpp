@@ -99,5 +99,37 @@ TEST(Metrics, buckets_hold_their_bounds) {
     EXPECT_NE(text.find("{model=\"m\",le=\"+Inf\"} 5\n"), std::string::npos);
 }
 
+TEST(Metrics, tandems_are_counted_by_member_and_phase) {
+    EngineView engine;
+    engine.id = "m";
+    engine.tandem = {"Tandem0", {{"Vulkan0", 9, 2, 512, 7, 1, false}, {"CUDA0", 1, 1, 3, 0, 3, true}},
+                     0,         1,
+                     0,         64,
+                     4,         1500000,
+                     1,         2,
+                     4096,      {{"op ADD (a\"b)", 3}}};
+    engine.status.member_failures[{"CUDA0", "hang"}] = 2;
+    engine.status.excluded = {{"CUDA0", "hung"}, {"CUDA0", "hung again"}};
+    EngineView plain;
+    plain.id = "p";
+    const std::string text = Metrics().render({engine, plain}, {});
+    expect_valid(text);
+    for (const char* line :
+         {"onebit_tandem_graphs_total{model=\"m\",member=\"Vulkan0\",phase=\"prefill\"} 2",
+          "onebit_tandem_graphs_total{model=\"m\",member=\"Vulkan0\",phase=\"decode\"} 7",
+          "onebit_tandem_tokens_total{model=\"m\",member=\"Vulkan0\",phase=\"prefill\"} 512",
+          "onebit_tandem_tokens_total{model=\"m\",member=\"CUDA0\",phase=\"decode\"} 0",
+          "onebit_tandem_errors_total{model=\"m\",member=\"CUDA0\"} 3",
+          "onebit_tandem_dropped{model=\"m\",member=\"CUDA0\"} 1",
+          "onebit_tandem_fallbacks_total{model=\"m\",reason=\"op ADD (a\\\"b)\"} 3",
+          "onebit_tandem_handoffs_total{model=\"m\"} 4", "onebit_tandem_handoff_seconds_total{model=\"m\"} 1.5",
+          "onebit_tandem_repeats_total{model=\"m\"} 1", "onebit_tandem_refused_graphs_total{model=\"m\"} 2",
+          "onebit_tandem_shared_bytes{model=\"m\"} 4096",
+          "onebit_engine_member_failures_total{model=\"m\",member=\"CUDA0\",kind=\"hang\"} 2",
+          "onebit_engine_member_excluded{model=\"m\",member=\"CUDA0\"} 1"})
+        EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+    EXPECT_EQ(text.find("onebit_tandem_handoffs_total{model=\"p\"}"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace onebit

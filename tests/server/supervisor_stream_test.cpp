@@ -132,5 +132,17 @@ TEST_F(SupervisorTest, UX10_a_stream_whose_engine_dies_ends_with_an_error_event)
     EXPECT_FALSE(plain.text.ends_with("\r\n0\r\n\r\n")) << plain.text;
 }
 
+TEST_F(SupervisorTest, requests_of_an_engine_that_ends_in_a_member_of_its_tandem_are_told_so) {
+    start();
+    RawClient events(port);
+    ASSERT_TRUE(events.send(raw_post("/v1/chat/completions", R"({"stream":true,"wait":true})")));
+    ASSERT_TRUE(events.read_until("{\"n\":0}"));
+    engine().member_failed = true;
+    engine().die();
+    ASSERT_TRUE(events.read_until("\r\n0\r\n\r\n"));
+    EXPECT_NE(events.text.find("\"code\":\"member_failed\""), std::string::npos) << events.text;
+    EXPECT_NE(events.text.find("\"type\":\"engine_failed\""), std::string::npos) << events.text;
+}
+
 }  // namespace
 }  // namespace onebit::testing

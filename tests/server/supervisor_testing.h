@@ -139,6 +139,7 @@ public:
         status.resident_bytes = 4096;
         status.load_progress = progress;
         if (state == EngineState::failed) status.last_failure = "signal 9 (Killed): out of memory";
+        if (member_failed) status.failed_member = "CUDA0";
         return status;
     }
     std::filesystem::path socket() const override { return folder_.path() / "engine.sock"; }
@@ -180,7 +181,7 @@ public:
     std::atomic<EngineState> state{EngineState::ready};
     std::atomic<double> progress{0};
     std::atomic<int> requests{0}, active{0}, noticed_closed{0}, served{0};
-    std::atomic<bool> broken{false};
+    std::atomic<bool> broken{false}, member_failed{false};
 
 private:
     struct Active {
