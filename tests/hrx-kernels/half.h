@@ -1,6 +1,7 @@
 // f16 and bf16 on the host, by arithmetic in double.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>

@@ -1,9 +1,9 @@
 #include "tests/hrx-kernels/kernel_test.h"
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <map>
+
+#include "hrx/kernels/kernel_set.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {
@@ -14,14 +14,6 @@ struct Opened {
     std::string problem;
     std::map<std::string, Executable> kernels;  // by entry point
 };
-
-std::vector<std::byte> read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw std::runtime_error("no kernel image " + path);
-    const std::vector<char> text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    const auto bytes = std::as_bytes(std::span(text));
-    return {bytes.begin(), bytes.end()};
-}
 
 // Never destroyed: drivers do not like to be called while the process ends.
 Opened& opened(const std::string& driver) {
@@ -43,22 +35,13 @@ Opened& opened(const std::string& driver) {
     return entry;
 }
 
-// The image that has the kernel: families are tried in turn.
-const Executable& executable(Opened& entry, const std::string& kernel) {
-    static const char* const families[] = {ONEBIT_HRX_KERNEL_FAMILIES};
-    const auto found = entry.kernels.find(kernel);
+// The generic image of this build.
+const Executable& executable(Opened& entry, const std::string& name) {
+    const auto found = entry.kernels.find(name);
     if (found != entry.kernels.end()) return found->second;
-    const bool nvidia = entry.architecture.starts_with("sm_");
-    for (const char* family : families) {
-        const std::string key = std::string("family ") + family;
-        if (!entry.kernels.contains(key)) {
-            const std::string image =
-                std::string(family) + (nvidia ? ".sm_80.ptx" : "." + entry.architecture + ".hsaco");
-            entry.kernels[key] = must(entry.device.load(read_file(ONEBIT_HRX_KERNEL_IMAGES "/" + image)));
-        }
-        if (entry.kernels[key].find(kernel.c_str()).ok()) return entry.kernels[kernel] = entry.kernels[key];
-    }
-    throw std::runtime_error("no image has the kernel " + kernel);
+    const loom::Kernel& kernel = *must(loom::find_kernel(name));
+    const loom::Image image = must(loom::generic_image(kernel, entry.architecture));
+    return entry.kernels[name] = must(entry.device.load(image.bytes));
 }
 
 bool required(const std::string& driver) {

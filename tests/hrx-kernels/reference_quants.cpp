@@ -1,5 +1,9 @@
 #include "tests/hrx-kernels/reference_quants.h"
 
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
 #include "hrx/kernels/iq3_xxs_codebook.h"
 
 namespace onebit::hrx::kernels::test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/random.h"
 
 namespace onebit::hrx::kernels::test {
 
