@@ -12,8 +12,10 @@ namespace {
 
 constexpr size_t kMaxDepth = 256;
 constexpr size_t kMaxName = 1024;
+// llama.cpp keeps objects in the order of their keys' arrival and compares each new key with all before it
+constexpr uint64_t kMaxKeyComparisons = 50'000'000;  // one object of 10,000 keys
 
-// A pushdown scanner: the stack holds only '{' or '['.
+// A pushdown scanner: the stack holds only '{' or '[', and how many keys the object has.
 class Scanner {
 public:
     explicit Scanner(std::string_view text) : text_(text) {}
@@ -72,8 +74,17 @@ private:
 
     // Everything but the nesting: iterative, so that no depth of the input can exhaust the stack.
     bool value() {
-        char stack[kMaxDepth];
+        struct Open {
+            char bracket;
+            uint64_t keys;
+        };
+        Open stack[kMaxDepth];
         size_t depth = 0;
+        const auto one_more_key = [&] {
+            comparisons_ += stack[depth - 1].keys++;
+            if (comparisons_ > kMaxKeyComparisons) return fail("objects of at most 10,000 keys");
+            return key(depth);
+        };
         for (;;) {
             skip_space();
             if (at_ == text_.size()) return fail("a JSON value");
@@ -81,7 +92,7 @@ private:
             char c = text_[at_];
             if (c == '{' || c == '[') {
                 if (depth == kMaxDepth) return fail("at most 256 nested arrays and objects");
-                stack[depth++] = c;
+                stack[depth++] = {c, 0};
                 at_++;
                 skip_space();
                 char close = c == '{' ? '}' : ']';
@@ -90,7 +101,7 @@ private:
                     depth--;
                 } else {
                     opened = true;
-                    if (c == '{' && !key(depth)) return false;
+                    if (c == '{' && !one_more_key()) return false;
                 }
             } else if (!scalar(depth)) {
                 return false;
@@ -100,14 +111,14 @@ private:
             for (;;) {
                 if (depth == 0) return true;
                 skip_space();
-                char top = stack[depth - 1];
+                char top = stack[depth - 1].bracket;
                 if (at_ == text_.size()) return fail(top == '{' ? "',' or '}'" : "',' or ']'");
                 char next = text_[at_];
                 if (next == ',') {
                     at_++;
                     if (top == '{') {
                         skip_space();
-                        if (!key(depth)) return false;
+                        if (!one_more_key()) return false;
                     }
                     break;
                 }
@@ -305,6 +316,7 @@ private:
 
     std::string_view text_;
     size_t at_ = 0;
+    uint64_t comparisons_ = 0;
     Wanted wanted_ = Wanted::none;
     RequestFacts facts_;
     std::optional<Error> error_;

@@ -116,6 +116,27 @@ TEST(RequestBody, depth_is_bounded_and_cannot_exhaust_the_stack) {
     EXPECT_NE(fault_of(objects), "");
 }
 
+std::string object_of(size_t keys) {
+    std::string text = "{";
+    for (size_t i = 0; i < keys; i++) text += (i ? ",\"k" : "\"k") + std::to_string(i) + "\":1";
+    return text + "}";
+}
+
+// the engine's objects compare each new key with all before it: a million keys would keep a thread busy for an hour
+TEST(RequestBody, keys_of_objects_are_bounded) {
+    EXPECT_TRUE(scan_request_body(object_of(10'000)).ok());
+    auto refused = scan_request_body(object_of(10'002));
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::usage);
+    EXPECT_NE(refused.error().message().find("at most 10,000 keys"), std::string::npos) << refused.error().message();
+    EXPECT_FALSE(scan_request_body("{\"a\":[" + object_of(9'000) + "," + object_of(9'000) + "]}").ok());
+    // many small objects, such as the messages of a long chat, are no such work
+    std::string list = "[" + object_of(8);
+    for (int i = 0; i < 200'000; i++) list += "," + object_of(8);
+    EXPECT_TRUE(scan_request_body(list + "]").ok());
+    EXPECT_FALSE(scan_request_body(object_of(1'000'000)).ok());
+}
+
 TEST(RequestBody, names_of_any_length_are_cut_not_kept) {
     Result<RequestFacts> facts = scan_request_body("{\"model\":\"" + std::string(5u << 20, 'm') + "\"}");
     ASSERT_TRUE(facts.ok());
