@@ -60,18 +60,21 @@ double slope(uint32_t head, double max_bias, uint32_t heads) {
 }
 
 TEST_P(SoftmaxTest, MasksAndSlopes) {
-    constexpr uint32_t columns = 70, rows = 4, heads = 6, sequences = 2;
+    // the mask has planes for 3 heads and 2 sequences, which repeat
+    constexpr uint32_t columns = 70, rows = 4, heads = 6, sequences = 4, mask_heads = 3, mask_sequences = 2;
+    constexpr uint32_t plane = (columns + 2) * rows;
     const auto in = Random(2).values(columns * rows * heads * sequences, -4, 4);
-    auto mask = Random(3).values((columns + 2) * rows * sequences, -3, 0);
+    auto mask = Random(3).values(plane * mask_heads * mask_sequences, -3, 0);
     for (size_t i = 0; i < mask.size(); i += 5) mask[i] = -INFINITY;
     const auto half_mask = to_halves(mask);
     for (const bool half : {false, true}) {
         for (const float max_bias : {0.0f, 8.0f}) {
             Softmax block = packed(columns, rows, heads, sequences);
-            block.mask_ne3 = sequences;
+            block.mask_ne2 = mask_heads;
+            block.mask_ne3 = mask_sequences;
             block.mask_stride[0] = columns + 2;
-            block.mask_stride[1] = 0;
-            block.mask_stride[2] = (columns + 2) * rows;
+            block.mask_stride[1] = plane;
+            block.mask_stride[2] = plane * mask_heads;
             block.scale = 0.7f;
             block.max_bias = max_bias;
             block.slope_heads = slope_heads_of(heads);
@@ -83,7 +86,8 @@ TEST_P(SoftmaxTest, MasksAndSlopes) {
                 const uint32_t i1 = row % rows, head = row / rows % heads, sequence = row / rows / heads;
                 std::vector<double> logits;
                 for (uint32_t i = 0; i < columns; ++i) {
-                    const size_t at = (size_t{sequence} * rows + i1) * (columns + 2) + i;
+                    const size_t at = plane * (head % mask_heads + size_t{sequence} % mask_sequences * mask_heads) +
+                                      i1 * (columns + 2) + i;
                     const double bias = half ? from_half(half_mask[at]) : mask[at];
                     logits.push_back(in[size_t{row} * columns + i] * double{0.7f} +
                                      slope(head, max_bias, heads) * bias);
