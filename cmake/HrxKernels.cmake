@@ -79,7 +79,7 @@ endfunction()
 # loom_kernels(NAME sources...): a static library with the kernels of these files (hrx/kernels/specialise.h), their
 # bitcode and generic images, as kernel_set() of hrx/kernels/kernel_set.h finds them. The files FAMILY.pack and FAMILY.cpp
 # in ${CMAKE_BINARY_DIR}/hrx-kernels are all that another build needs: without clang 19 they are taken from
-# ONEBIT_HRX_PREBUILT_KERNELS, and a family that is missing there is left out.
+# ONEBIT_HRX_PREBUILT_KERNELS, and a family that is missing there is left out. A program links one such library.
 set(ONEBIT_LOOM_TARGETS gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1200 gfx1201 sm_80 sm_90 CACHE STRING
     "chips with generic images of all kernels")
 function(loom_kernels name)
@@ -138,7 +138,7 @@ ${entries}    nullptr,
 };
 }  // namespace onebit::loom
 ")
-    add_library(${name} STATIC ${list} ${tables})
+    add_library(${name} STATIC ${ONEBIT_HRX_ROOT}/hrx/kernels/kernel_set.cpp ${list} ${tables})
     onebit_own(${name})
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_link_libraries(${name} PUBLIC onebit-loom)

@@ -48,6 +48,7 @@ typedef struct loom_constant {
 typedef enum loom_output {
     LOOM_IMAGE = 0,    /* HSACO or PTX */
     LOOM_ASSEMBLY = 1, /* text; the same as the image for NVIDIA */
+    LOOM_LLVM = 2,     /* text: LLVM's form of the optimised kernel, before code generation */
 } loom_output;
 
 typedef struct loom_request {

@@ -1,3 +1,4 @@
+#include <llvm/Support/raw_ostream.h>
 #include <time.h>
 
 #include <cstdlib>
@@ -44,8 +45,7 @@ loom_result check(const loom_request& request, loom_error* error) {
     for (uint32_t i = 0; i < request.constant_count; i++) {
         if (request.constants[i].name == nullptr) return wrong("constants", "names", "a null name");
     }
-    if (request.output > LOOM_ASSEMBLY)
-        return wrong("output", "LOOM_IMAGE or LOOM_ASSEMBLY", std::to_string(request.output));
+    if (request.output > LOOM_LLVM) return wrong("output", "a loom_output", std::to_string(request.output));
     return LOOM_OK;
 }
 
@@ -59,6 +59,13 @@ loom_result run_steps(Unit& unit, std::vector<char>* output, loom_times* times) 
     if (result != LOOM_OK) return result;
     optimise(unit);
     clock.lap(&times->optimise);
+    if (unit.request->output == LOOM_LLVM) {
+        std::string text;
+        llvm::raw_string_ostream stream(text);
+        unit.module->print(stream, nullptr);
+        output->assign(text.begin(), text.end());
+        return LOOM_OK;
+    }
     std::vector<char> object;
     result = generate(unit, &object);
     clock.lap(&times->generate);
