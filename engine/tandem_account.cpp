@@ -52,10 +52,12 @@ TandemReport report_of(const tandem::Counts& counts) {
     return report;
 }
 
+// None in a batch that names no sequence, as the one that warms up: it is no request's.
 std::map<int32_t, uint64_t> tokens_of(const llama_batch& batch) {
     std::map<int32_t, uint64_t> tokens;
+    if (batch.seq_id == nullptr) return tokens;
     for (int32_t i = 0; i < batch.n_tokens; ++i)
-        ++tokens[batch.seq_id == nullptr || batch.n_seq_id[i] == 0 ? 0 : batch.seq_id[i][0]];
+        if (batch.n_seq_id[i] > 0) ++tokens[batch.seq_id[i][0]];
     return tokens;
 }
 
