@@ -1,4 +1,5 @@
-// Text in the shared page between engine and supervisor: words that are read and written without a lock.
+// Text in the shared page between engine and supervisor: words that are read and written without a lock,
+// with release and acquire.
 #pragma once
 
 #include <atomic>
