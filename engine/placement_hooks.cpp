@@ -187,7 +187,11 @@ extern "C" void llama_free(llama_context* context) {
 
 extern "C" int32_t llama_decode(llama_context* context, llama_batch batch) {
     static const auto next = onebit::next_function<decltype(&llama_decode)>("llama_decode");
-    if (onebit::is_calibration_thread()) return next(context, batch);
+    if (onebit::is_calibration_thread()) {
+        const int32_t done = next(context, batch);
+        onebit::account_batch({}, false);  // its tokens are no request's
+        return done;
+    }
     onebit::calibration_decode_begins();
     const int32_t result = next(context, batch);
     onebit::calibration_decode_ended();

@@ -35,7 +35,7 @@ void share_out(const TandemReport& before, const TandemReport& after, const std:
 // the exclusions, for the answers. Call it once, before the server starts.
 void install_tandem_account(HeartbeatPage& page, const std::vector<ExcludedMember>& excluded);
 
-// After llama_decode of this batch, whatever it returned. Any thread.
+// After llama_decode of this batch, whatever it returned. A batch without sequences is no request's. Any thread.
 void account_batch(const llama_batch& batch, bool failed);
 
 // The object that stands as "onebit" in the timings of a slot's answer, as JSON text; empty when the process neither

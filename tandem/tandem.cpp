@@ -330,9 +330,12 @@ void Tandem::set_thread_stream(Stream* stream) { this_thread_stream = stream; }
 Counts Tandem::counts() const {
     Counts counts;
     counts.tandem = name_;
-    counts.prefill = settings_.prefill;
-    counts.decode = settings_.decode;
-    counts.min_tokens = static_cast<uint64_t>(settings_.min_tokens);
+    {
+        const std::lock_guard lock(rule_mutex_);
+        counts.prefill = member_name(rule_.prefill);
+        counts.decode = member_name(rule_.decode);
+        counts.min_tokens = static_cast<uint64_t>(rule_.min_tokens);
+    }
     for (size_t i = 0; i < members(); ++i) {
         const MemberCounters& member = counters_->members[i];
         counts.members.push_back({member_name(i), member.graphs, member.prefill_graphs, member.prefill_tokens,
