@@ -63,8 +63,9 @@ std::map<int32_t, uint64_t> tokens_of(const llama_batch& batch) {
 
 // Empty when prompt and answer were computed where they should be.
 std::string why_unsplit(const TandemReport& tandem, const RequestAccount& account) {
-    if (tandem.prefill == tandem.decode || tandem.prefill >= tandem.members.size()) return "";
+    if (tandem.members.size() < 2 || tandem.prefill >= tandem.members.size()) return "";
     const TandemMember& prefill = tandem.members[tandem.prefill];
+    if (tandem.prefill == tandem.decode) return "the route is " + prefill.name + " for everything";
     const auto used = account.members.find(prefill.name);
     if (used != account.members.end() && used->second.prefill_tokens > 0) return "";
     for (const TandemMember& member : tandem.members)
