@@ -220,6 +220,11 @@ Result<std::string> engines_table(std::string_view text) {
                         until_of(engine)});
         if (std::string failure = text_of(engine, "last_failure", ""); !failure.empty())
             failures += text_of(engine, "id") + ": last failure: " + failure + "\n";
+        if (auto list = engine.find("excluded_members"); list != engine.end() && list->is_array())
+            for (const Json& one : *list)
+                if (one.is_object())
+                    failures += text_of(engine, "id") + ": without " + text_of(one, "member") + ": " +
+                                text_of(one, "reason") + "\n";
     }
     return text_table(rows) + (memory.size() > 1 ? "\n" + text_table(memory) : "") + failures;
 }

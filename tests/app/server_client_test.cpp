@@ -144,6 +144,13 @@ TEST(EnginesTable, Rows) {
         EXPECT_FALSE(engines_table(wrong).ok()) << wrong;
 }
 
+TEST(EnginesTable, MembersThatAreLeftOutAndWhy) {
+    std::string table = *engines_table(
+        R"({"engines":[{"id":"a","state":"ready","devices":["CPU","Vulkan0"],"excluded_members":[
+        {"member":"CUDA0","reason":"hung\u001b[31m"},7]},{"id":"b","excluded_members":7}]})");
+    EXPECT_THAT(table, AllOf(HasSubstr("CPU,Vulkan0"), HasSubstr("a: without CUDA0: hung"), Not(HasSubstr("\033"))));
+}
+
 // DEV27
 TEST(EnginesTable, DEV27_WhatLiesOnEachDevice) {
     std::string table = *engines_table(
