@@ -21,8 +21,8 @@ struct MemberCounts {
 
 struct Counts {
     std::string tandem;
-    std::string prefill, decode;  // members of the phases
-    uint64_t min_tokens = 0;      // of a graph that is prefill
+    std::string prefill, decode;                    // members of the phases
+    uint64_t min_tokens = 0;                        // of a graph that is prefill
     std::vector<MemberCounts> members;              // the owner first
     uint64_t handoffs = 0;                          // a graph or piece ran on another member than the one before
     uint64_t handoff_us = 0;                        // waiting for the member before
