@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kSingleTokens = 4;  // of one sample of size 1
 constexpr uint32_t kSwitches = 12, kWarmUp = 4;
-constexpr size_t kTrials = 3;
+constexpr size_t kTrials = 3;  // at most
 
 double seconds_between(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) {
     return std::chrono::duration<double>(b - a).count();
@@ -189,7 +189,7 @@ Result<void> RouteMeter::measure_switch() {
 
 Result<void> RouteMeter::measure_trial(size_t prefill, size_t decode) {
     std::vector<double>& times = trials_[{prefill, decode}];
-    while (times.size() < kTrials) {
+    while (times.size() < std::min<size_t>(plan_.rounds, kTrials)) {
         ONEBIT_RETURN_IF_ERROR(fill(0));
         const auto start = Clock::now();
         for (uint32_t i = 0; i < plan_.trial_ubatches + plan_.trial_tokens; i++) {

@@ -84,6 +84,46 @@ TEST(DeviceNames, WithoutANameTheDefaults) {
     EXPECT_EQ(*ggml_names({"vulkan"}, software), Texts{"Vulkan1"});
 }
 
+// a stored route may choose between the backends of one GPU, when nobody named any
+TEST(DeviceNames, BackendsOfTheOneGpuAreOpenWhenNoneIsNamed) {
+    ServeConfig config;
+    note_devices(config, true, machine());
+    EXPECT_EQ(config.defaults.open_devices, (Texts{"Vulkan0", "CUDA0"}));
+    EXPECT_EQ(config.device_identities.at("CUDA0"), "CUDA0, Big GPU, ");
+    EXPECT_EQ(config.device_identities.at("CUDA0"), device_identity(machine(), "CUDA0"));
+    EXPECT_EQ(device_identity(machine(), "HRX0"), "HRX0, , ");
+
+    ServeConfig named;
+    note_devices(named, false, machine());
+    EXPECT_TRUE(named.defaults.open_devices.empty());
+    ServeConfig prefill;
+    prefill.defaults.prefill_device = {"CUDA0"};
+    note_devices(prefill, true, machine());
+    EXPECT_TRUE(prefill.defaults.open_devices.empty());
+
+    std::vector<PhysicalDevice> two = machine();
+    two.push_back(device("Other GPU", DeviceKind::discrete_gpu, {"CUDA1"}, true));
+    ServeConfig many;
+    note_devices(many, true, two);
+    EXPECT_TRUE(many.defaults.open_devices.empty()) << "several GPUs share the layers";
+    ServeConfig software;
+    note_devices(software, true, {machine()[0], machine()[2]});
+    EXPECT_TRUE(software.defaults.open_devices.empty()) << "software Vulkan is never chosen by itself";
+
+    EXPECT_TRUE(left_open({}));
+    EXPECT_TRUE(left_open({"auto"}));
+    EXPECT_FALSE(left_open({"vulkan"}));
+    EXPECT_FALSE(left_open({"auto", "vulkan"}));
+}
+
+TEST(DeviceNames, TheDriverIsReadBack) {
+    std::vector<PhysicalDevice> devices = machine();
+    devices[1].backends[0].driver = "NVIDIA 580.159.04";
+    const auto read = parse_devices(devices_to_json(devices));
+    ASSERT_TRUE(read) << read.error().message();
+    EXPECT_EQ(device_identity(*read, "Vulkan0"), "Vulkan0, Big GPU, NVIDIA 580.159.04");
+}
+
 TEST(DeviceNames, CpuOnly) {
     EXPECT_FALSE(cpu_only({}));
     EXPECT_TRUE(cpu_only({"cpu"}));

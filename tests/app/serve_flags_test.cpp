@@ -49,6 +49,18 @@ TEST_F(ServeFlagsTest, NothingGivenGivesTheDefaults) {
     EXPECT_TRUE(config->api_keys.empty());
 }
 
+TEST_F(ServeFlagsTest, PrefillMinTokensIsANumberOrAuto) {
+    ServeConfig file;
+    file.models["small"].prefill_min_tokens = 64;
+    EXPECT_EQ(apply_flags(parsed({"--prefill-min-tokens", "1024"}), file)->defaults.prefill_min_tokens, 1024u);
+    const Result<ServeConfig> automatic = apply_flags(parsed({"--prefill-min-tokens", "auto"}), file);
+    EXPECT_EQ(automatic->defaults.prefill_min_tokens, 0u);
+    EXPECT_FALSE(automatic->models.at("small").prefill_min_tokens) << "a flag wins over the file";
+    EXPECT_FALSE(apply_flags(parsed({}), file)->defaults.prefill_min_tokens);
+    for (const char* wrong : {"0", "-1", "AUTO", "", "1k"})
+        EXPECT_THROW(parsed({"--prefill-min-tokens", wrong}), CLI::ParseError) << wrong;
+}
+
 TEST_F(ServeFlagsTest, EveryFlagArrives) {
     Result<ServeConfig> config = load_config(parsed({"m.gguf",
                                                      "--host",

@@ -72,7 +72,7 @@ keep_alive: forever
 max_models: 3
 offline: true
 check_memory: off
-defaults: {devices: [cpu], context: 0, parallel: 256, arguments: [--verbose]}
+defaults: {devices: [cpu], prefill_min_tokens: auto, context: 0, parallel: 256, arguments: [--verbose]}
 models:
   small:
     source: builtin
@@ -116,6 +116,8 @@ models:
     EXPECT_EQ(small.devices, (std::vector<std::string>{"Vulkan0"}));
     EXPECT_EQ(small.prefill_device, (std::vector<std::string>{"cpu"}));
     EXPECT_EQ(small.prefill_min_tokens, 64u);
+    EXPECT_EQ(config->defaults.prefill_min_tokens, 0u) << "auto";
+    EXPECT_FALSE(config->models.at("bare").prefill_min_tokens.has_value());
     EXPECT_EQ(small.context, 512u);
     EXPECT_EQ(small.parallel, 1u);
     EXPECT_EQ(small.keep_alive, seconds(0));
