@@ -42,7 +42,7 @@ void hide_excluded_backends(const std::vector<ExcludedMember>& excluded, const s
         for (const std::string& word : arguments) {
             size_t at = 0;
             while ((at = word.find(backend, at)) != std::string::npos) {
-                const size_t end = word.find_first_of(",", at);
+                const size_t end = word.find(',', at);
                 const std::string name = word.substr(at, end == std::string::npos ? end : end - at);
                 if (std::none_of(excluded.begin(), excluded.end(),
                                  [&](const ExcludedMember& one) { return one.member == name; }))

@@ -54,6 +54,7 @@ Result<void> set_tandem_route(const std::string& name, const std::string& prefil
 std::vector<Counts> tandem_counts() {
     const std::lock_guard lock(all_mutex);
     std::vector<Counts> counts;
+    counts.reserve(all.size());
     for (const Tandem* tandem : all) counts.push_back(tandem->counts());
     return counts;
 }
@@ -148,7 +149,7 @@ Result<void> Tandem::open() {
 
 // The smallest proof that the members see one memory, before a model is loaded into it.
 Result<void> Tandem::check_sharing() {
-    auto buffer = allocate(64 * 1024);
+    auto buffer = allocate(size_t{64} * 1024);
     if (!buffer) return std::move(buffer).error();
     ggml_backend_buffer_free(*buffer);
     return {};

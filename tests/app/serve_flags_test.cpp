@@ -61,6 +61,27 @@ TEST_F(ServeFlagsTest, PrefillMinTokensIsANumberOrAuto) {
         EXPECT_THROW(parsed({"--prefill-min-tokens", wrong}), CLI::ParseError) << wrong;
 }
 
+TEST_F(ServeFlagsTest, StrictHoldsForEveryModel) {
+    ServeConfig file;
+    file.models["small"].strict = false;
+    EXPECT_FALSE(apply_flags(parsed({}), file)->defaults.strict);
+    const Result<ServeConfig> strict = apply_flags(parsed({"--strict"}), file);
+    EXPECT_EQ(strict->defaults.strict, true);
+    EXPECT_FALSE(strict->models.at("small").strict) << "a flag wins over the file";
+}
+
+TEST_F(ServeFlagsTest, MembersAreExcludedWithAReason) {
+    using Excluded = std::vector<std::pair<std::string, std::string>>;
+    EXPECT_TRUE(apply_flags(parsed({}), {})->defaults.excluded.empty());
+    EXPECT_EQ(apply_flags(parsed({"--exclude-member", "cuda0", "--reason", "too hot"}), {})->defaults.excluded,
+              (Excluded{{"cuda0", "too hot"}}));
+    EXPECT_EQ(apply_flags(parsed({"--exclude-member", "a,b", "--exclude-member", "c"}), {})->defaults.excluded,
+              (Excluded{{"a", "--exclude-member"}, {"b", "--exclude-member"}, {"c", "--exclude-member"}}));
+    const Result<ServeConfig> alone = apply_flags(parsed({"--reason", "none"}), {});
+    ASSERT_FALSE(alone);
+    EXPECT_EQ(alone.error().code, ErrorCode::usage);
+}
+
 TEST_F(ServeFlagsTest, EveryFlagArrives) {
     Result<ServeConfig> config = load_config(parsed({"m.gguf",
                                                      "--host",

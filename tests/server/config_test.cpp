@@ -80,6 +80,7 @@ models:
     devices: Vulkan0
     prefill_device: cpu
     prefill_min_tokens: 64
+    strict: true
     context: 512
     parallel: 1
     keep_alive: 0
@@ -116,6 +117,8 @@ models:
     EXPECT_EQ(small.devices, (std::vector<std::string>{"Vulkan0"}));
     EXPECT_EQ(small.prefill_device, (std::vector<std::string>{"cpu"}));
     EXPECT_EQ(small.prefill_min_tokens, 64u);
+    EXPECT_EQ(small.strict, true);
+    EXPECT_FALSE(config->defaults.strict.has_value());
     EXPECT_EQ(config->defaults.prefill_min_tokens, 0u) << "auto";
     EXPECT_FALSE(config->models.at("bare").prefill_min_tokens.has_value());
     EXPECT_EQ(small.context, 512u);
