@@ -1,5 +1,6 @@
 #include "app/chat_session.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -61,6 +62,9 @@ Result<std::unique_ptr<ChatSession>> ChatSession::start(const ServeConfig& confi
     session->folder_ = *folder;
     session->model_ = target->id;
     session->devices_ = target->settings.devices;
+    for (const std::string& device : target->settings.prefill_device)
+        if (std::find(session->devices_.begin(), session->devices_.end(), device) == session->devices_.end())
+            session->devices_.push_back(device);
     LoadingLine line(target->id);
     line.draw(0);
     // what the engine says while it loads is of use only when it fails, and then it is in the error
