@@ -5,7 +5,18 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import * as h from './harness.mjs';
-import { writeLora } from './lora.mjs';
+import { writeLora, writeProjector } from './adapters.mjs';
+
+// A picture of 64 x 64 points in the format of BMP, 24 bits.
+function picture() {
+    const bytes = Buffer.alloc(54 + 64 * 64 * 3);
+    bytes.write('BM');
+    for (const [at, value] of [[2, bytes.length], [10, 54], [14, 40], [18, 64], [22, 64]]) bytes.writeUInt32LE(value, at);
+    bytes.writeUInt16LE(1, 26);
+    bytes.writeUInt16LE(24, 28);
+    for (let i = 54; i < bytes.length; i++) bytes[i] = (i * 7919) & 255;
+    return `data:image/bmp;base64,${bytes.toString('base64')}`;
+}
 
 const file = h.wholeFile();
 const tandem = '--onebit-tandem=owner=CPU,prefill=guest:CPU,min=16';
@@ -143,6 +154,24 @@ describe('through a tandem, servers of their own', () => {
         const without = await complete(servers.both, { lora: [{ id: 0, scale: 0 }] });
         assert.notEqual(adapted.content, without.content, 'the adapter changes nothing');
         assert.equal(without.content, (await complete(servers.alone, { lora: [{ id: 0, scale: 0 }] })).content);
+    });
+
+    test('a picture, through a projector', async (context) => {
+        const projector = path.join(h.temporaryFolder(context), 'projector.gguf');
+        writeProjector(projector, h.model);
+        const servers = await pair(context, ['--mmproj', projector]);
+        const ask = async (server) => {
+            const content = [{ type: 'text', text: prompt.slice(0, 400) }, { type: 'image_url', image_url: { url: picture() } }];
+            const answer = await h.post(server, '/v1/chat/completions', { messages: [{ role: 'user', content }], temperature: 0, max_tokens: 16 });
+            assert.equal(answer.status, 200, answer.text);
+            return answer.json();
+        };
+        const [ours, alone] = [await ask(servers.both), await ask(servers.alone)];
+        assert.equal(ours.choices[0].message.content, alone.choices[0].message.content);
+        assert.equal(ours.usage.prompt_tokens, alone.usage.prompt_tokens);
+        const words = await h.chat(servers.alone, prompt.slice(0, 400), { max_tokens: 1 });
+        assert.ok(ours.usage.prompt_tokens >= words.json().usage.prompt_tokens + 16, 'the picture was not read');
+        split(ours);
     });
 
     test('speculative decoding with the model, quantised, as its own draft', async (context) => {
