@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -19,6 +20,7 @@
 #include "hrx/kernels/kernel_set.h"
 #include "hrx/kernels/mat_mul.h"
 #include "hrx/kernels/mat_vec.h"
+#include "hrx/kernels/mat_vec_int8.h"
 #include "hrx/kernels/rms_norm.h"
 #include "hrx/kernels/rope.h"
 #include "hrx/kernels/rows.h"
@@ -385,6 +387,46 @@ void mat_vec(Bench& bench, const std::string& type, uint32_t columns, uint32_t r
     bench.measure({name + ", no barriers", calls, static_cast<double>(matrix.bytes.size()), 0, out, samples, false});
 }
 
+// The same with an 8-bit vector, quantised on the device before.
+void mat_vec_int8(Bench& bench, const std::string& type, uint32_t columns, uint32_t rows) {
+    const Matrix matrix = make_matrix(type, columns, rows);
+    const uint32_t copies = bench.small ? 2 : 24;
+    auto in = Random(6).values(columns);
+    const Buffer weights = bench.upload(matrix.bytes, copies), from = bench.upload(in);
+    const Buffer quantised = bench.memory(int8_vector_bytes(columns)), out = bench.memory(uint64_t{rows} * 4);
+    QuantiseInt8 quantise{};
+    quantise.columns = columns;
+    quantise.vectors = quantise.ne2 = quantise.ne3 = 1;
+    quantise.in_stride[0] = columns;
+    const std::string sizes = " " + std::to_string(rows) + " x " + std::to_string(columns);
+    bench.measure({"quantise_int8_f32 " + std::to_string(columns),
+                   {call("quantise_int8_f32", quantise, {bind(quantised), bind(from)})},
+                   5.25 * columns,
+                   0,
+                   quantised,
+                   {}});
+    const auto bytes = must(quantised.read<uint8_t>(int8_vector_bytes(columns)));
+    for (uint32_t i = 0; i < columns; ++i) {
+        float scale = 0;
+        std::memcpy(&scale, bytes.data() + columns + i / 32 * 8, 4);
+        in[i] = scale * static_cast<int8_t>(bytes[i]);
+    }
+    MatVecInt8 block{};
+    block.columns = columns;
+    block.rows = rows;
+    block.vectors = block.weight_ne2 = block.weight_ne3 = block.in_ne2 = block.in_ne3 = 1;
+    block.weight_stride[0] = matrix.units;
+    std::vector<Call> calls;
+    for (uint32_t i = 0; i < copies; ++i) {
+        calls.push_back(call("mat_vec_int8_" + type, block,
+                             {bind(out), bind(weights, uint64_t{i} * matrix.bytes.size()), bind(quantised)}));
+    }
+    const auto samples = product_samples(matrix, in, 1, tolerance("mat_vec_int8").value);
+    const auto weight_bytes = static_cast<double>(matrix.bytes.size());
+    bench.measure({"mat_vec_int8_" + type + sizes, calls, weight_bytes, 0, out, samples});
+    bench.measure({"mat_vec_int8_" + type + sizes + ", no barriers", calls, weight_bytes, 0, out, samples, false});
+}
+
 void mat_mul(Bench& bench, const std::string& type, uint32_t columns, uint32_t rows, uint32_t vectors) {
     const Matrix matrix = make_matrix(type, columns, rows);
     auto in = Random(7).values(size_t{columns} * vectors);
@@ -497,6 +539,10 @@ int run(const std::string& driver, const std::string& output, bool small) {
     mat_vec(bench, "q4_k", bench.scaled(12288, little), bench.scaled(4096, 20));
     for (const char* type : {"f16", "q8_0", "q4_0", "q6_k", "iq3_xxs"}) {
         mat_vec(bench, type, bench.scaled(4096, little), bench.scaled(12288, 20));
+    }
+    mat_vec_int8(bench, "q4_k", bench.scaled(12288, little), bench.scaled(4096, 20));
+    for (const char* type : {"q4_k", "q8_0", "q4_0", "q6_k", "iq3_xxs"}) {
+        mat_vec_int8(bench, type, bench.scaled(4096, little), bench.scaled(12288, 20));
     }
     const uint32_t side = bench.scaled(4096, 64);
     mat_mul(bench, "f16", side, side, side);

@@ -60,6 +60,14 @@ INLINE void signed_bytes_to_floats(uint32_t word, float* out) {
     out[3] = signed_byte_to_float<3>(word);
 }
 
+// value / scale, to the nearest whole number, halves away from zero; 0 where the scale is.
+INLINE float nearest_step(float value, float scale) {
+#pragma clang fp contract(off)
+    const float steps = value * (scale == 0.0f ? 0.0f : 1.0f / scale);
+    const float whole = __builtin_truncf(steps), rest = steps - whole;
+    return __builtin_fabsf(rest) >= 0.5f ? whole + __builtin_copysignf(1.0f, steps) : whole;
+}
+
 // 32 weights: a half scale, then 16 bytes whose low halves are weights 0 to 15 and high halves 16 to 31, 8 too large.
 struct Q4_0 {
     static constexpr uint32_t block = 32, bytes = 18, units = 2;
@@ -107,23 +115,26 @@ struct Q4_K {
     static constexpr bool has_offset = true;
     INLINE uint32_t first(uint32_t u) { return 64 * (u / 4) + 8 * (u % 4); }
     INLINE uint32_t second(uint32_t u) { return first(u) + 32; }
-    INLINE Unit decode(GLOBAL const uint8_t* from, uint32_t u) {
-        Unit unit;
-        const uint4 head = *reinterpret_cast<GLOBAL const uint4*>(from);
-        const uint2 quants = *reinterpret_cast<GLOBAL const uint2*>(from + 16 + 8 * u);
+    // Scales and offsets of the two halves of a group of 64 weights, from the first 16 bytes of the block.
+    INLINE void decode_scales(uint4 head, uint32_t group, float (&scale)[2], float (&offset)[2]) {
         const half2 d = bit_cast<half2>(head.x);
         // bytes 0-3 and 4-7: low 6 bits of scales and minima 0 to 3; bytes 8-11: low 4 bits of those of 4 to 7, scale
         // below, whose upper 2 bits are the upper bits of bytes 0-7
-        const uint32_t group = u / 4, shift = 16 * (group % 2);
+        const uint32_t shift = 16 * (group % 2);
         const uint32_t low_scales = head.y >> shift, low_minima = head.z >> shift, rest = head.w >> shift;
         const bool upper = group >= 2;
         const uint32_t scales = upper ? (rest & 0x0f0fu) | (low_scales >> 2 & 0x3030u) : low_scales & 0x3f3fu;
         const uint32_t minima = upper ? (rest >> 4 & 0x0f0fu) | (low_minima >> 2 & 0x3030u) : low_minima & 0x3f3fu;
-        const float scale = static_cast<float>(d.x), minimum = -static_cast<float>(d.y);
-        unit.scale[0] = scale * byte_to_float<0>(scales);
-        unit.scale[1] = scale * byte_to_float<1>(scales);
-        unit.offset[0] = minimum * byte_to_float<0>(minima);
-        unit.offset[1] = minimum * byte_to_float<1>(minima);
+        const float factor = static_cast<float>(d.x), minimum = -static_cast<float>(d.y);
+        scale[0] = factor * byte_to_float<0>(scales);
+        scale[1] = factor * byte_to_float<1>(scales);
+        offset[0] = minimum * byte_to_float<0>(minima);
+        offset[1] = minimum * byte_to_float<1>(minima);
+    }
+    INLINE Unit decode(GLOBAL const uint8_t* from, uint32_t u) {
+        Unit unit;
+        const uint2 quants = *reinterpret_cast<GLOBAL const uint2*>(from + 16 + 8 * u);
+        decode_scales(*reinterpret_cast<GLOBAL const uint4*>(from), u / 4, unit.scale, unit.offset);
 #pragma unroll
         for (uint32_t i = 0; i < 2; ++i) {
             bytes_to_floats(quants[i] & 0x0f0f0f0fu, unit.q + 4 * i);

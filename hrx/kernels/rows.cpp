@@ -80,15 +80,11 @@ INLINE void set_q8_0_rows(const SetRows& a, uint32_t columns) {
         static_cast<GLOBAL uint8_t*>(a.out) +
         place(static_cast<uint32_t>(row), workgroup_id_y(), workgroup_id_z(), a.out_stride) * Q8_0::bytes;
     for (uint32_t block = wave_id(); block < columns / 32; block += rows_threads / wave_size) {
-#pragma clang fp contract(off)
         const float value = in[block * 32 + lane_id()];
         const float scale = wave_max(__builtin_fabsf(value)) / 127.0f;
-        const float steps = value * (scale == 0.0f ? 0.0f : 1.0f / scale);
-        // to the nearest, halves away from zero
-        const float whole = __builtin_truncf(steps), rest = steps - whole;
-        const float rounded = __builtin_fabsf(rest) >= 0.5f ? whole + __builtin_copysignf(1.0f, steps) : whole;
+        const auto step = static_cast<int32_t>(nearest_step(value, scale));
         GLOBAL uint8_t* to = out + uint64_t{block} * Q8_0::bytes;
-        to[2 + lane_id()] = static_cast<uint8_t>(static_cast<int32_t>(rounded));
+        to[2 + lane_id()] = static_cast<uint8_t>(step);
         if (lane_id() == 0) *reinterpret_cast<GLOBAL float16*>(to) = static_cast<float16>(scale);
     }
 }

@@ -29,6 +29,8 @@ inline constexpr Tolerance tolerances[] = {
     {"set_rows", 0, "bits of plain types"},
     {"set_rows q8_0", 0.502, "the block's largest value / 127"},
     {"mat_vec", 1e-6, "sum of abs(weight * in)"},
+    {"quantise_int8", 0.5001, "the block's scale"},
+    {"mat_vec_int8", 1e-6, "sum of abs(weight * in), in as it was quantised"},
     {"mat_mul, operands exact in f16", 1e-6, "sum of abs(weight * in)"},
     {"mat_mul", 1e-3, "sum of abs(weight * in)"},
     {"flash_attention", 2e-3, "largest abs(value) of the head"},
