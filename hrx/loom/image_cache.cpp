@@ -3,6 +3,9 @@
 #include "hrx/loom/image_check.h"
 
 namespace onebit::loom {
+namespace {
+constexpr uint64_t entry_header = 64;  // base/cache_folder.h
+}
 
 Result<ImageCache> ImageCache::open(std::filesystem::path folder, uint64_t most_bytes) {
     if (folder.empty()) {
@@ -26,7 +29,7 @@ std::optional<std::vector<std::byte>> ImageCache::get(const Request& request) {
 
 Result<void> ImageCache::put(const Request& request, std::span<const std::byte> image) {
     auto kept = files_->put(request.key(), image);
-    if (!kept.ok() && kept.error().code == ErrorCode::no_space && image.size() >= most_bytes_) return {};
+    if (!kept.ok() && kept.error().code == ErrorCode::no_space && image.size() + entry_header > most_bytes_) return {};
     return kept;
 }
 
