@@ -33,6 +33,7 @@ void add_models(CLI::App& app, CommandRun* run);
 void add_pull(CLI::App& app, CommandRun* run);
 void add_ps(CLI::App& app, CommandRun* run);
 void add_unload(CLI::App& app, CommandRun* run);
+void add_kernels(CLI::App& app, CommandRun* run);  // where hrx is built
 void add_version(CLI::App& app, CommandRun* run);
 void add_completions(CLI::App& app, CommandRun* run);
 void add_engine(CLI::App& app, CommandRun* run);  // hidden: the engine process

@@ -17,6 +17,10 @@ install(TARGETS ${onebit_libraries}
     LIBRARY DESTINATION ${onebit_private_libraries} NAMELINK_SKIP
     PUBLIC_HEADER DESTINATION include COMPONENT headers EXCLUDE_FROM_ALL)
 
+if(TARGET loom)
+    install(TARGETS loom LIBRARY DESTINATION ${onebit_private_libraries} NAMELINK_SKIP)
+endif()
+
 install(FILES models/onebit-tiny-f16.gguf DESTINATION share/1bit/models)  # where models/builtin_model.cpp looks
 install(FILES models/MODEL_CARD.md models/DATA.md DESTINATION ${onebit_doc_folder}/models)
 install(FILES README.md LICENSE third_party/NOTICES.md DESTINATION ${onebit_doc_folder})
