@@ -31,8 +31,8 @@ void set_options() {
     llvm::cl::ParseCommandLineOptions(static_cast<int>(std::size(options)), options);
 }
 
-// A compilation allocates and frees some 20 MB. glibc hands that back to the kernel each time, and takes it again page by
-// page, until a program has freed one block of such a size: then it keeps as much. A third of a small kernel's time.
+// A compilation allocates and frees some 20 MB. glibc hands that back to the kernel each time, and takes it again page
+// by page, until a program has freed one block of such a size: then it keeps as much. A third of a small kernel's time.
 void keep_freed_memory() {
     void* volatile block = std::malloc(24u << 20);
     std::free(block);
