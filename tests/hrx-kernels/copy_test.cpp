@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "hrx/kernels/copy.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {

@@ -2,7 +2,7 @@
 #include <functional>
 
 #include "hrx/kernels/elementwise.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {

@@ -2,7 +2,7 @@
 #include "hrx/kernels/flash_attention.h"
 
 #include "hrx/kernels/softmax.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {

@@ -1,6 +1,6 @@
 // If this fails, the gated feed-forward layers of models are wrong.
 #include "hrx/kernels/glu.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {

@@ -1,6 +1,6 @@
 // If this fails, prompts are read wrongly: these kernels are the layers of a model for many tokens.
 #include "hrx/kernels/mat_mul.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 #include "tests/hrx-kernels/reference_quants.h"
 
 namespace onebit::hrx::kernels::test {

@@ -1,7 +1,7 @@
 // If this fails, decoded tokens are wrong where vectors are quantised for speed.
 #include "hrx/kernels/mat_vec_int8.h"
 
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 #include "tests/hrx-kernels/reference_quants.h"
 
 namespace onebit::hrx::kernels::test {

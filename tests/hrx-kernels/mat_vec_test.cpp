@@ -1,6 +1,6 @@
 // If this fails, every decoded token is wrong: these kernels are the layers of a model for one token.
 #include "hrx/kernels/mat_vec.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 #include "tests/hrx-kernels/reference_quants.h"
 
 namespace onebit::hrx::kernels::test {

@@ -2,7 +2,7 @@
 // wrongly.
 #include <ggml.h>
 
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 #include "tests/hrx-kernels/reference_quants.h"
 
 namespace onebit::hrx::kernels::test {

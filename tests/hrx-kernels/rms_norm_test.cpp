@@ -1,6 +1,6 @@
 // If this fails, the norm before each layer is wrong and every model talks nonsense.
 #include "hrx/kernels/rms_norm.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {

@@ -1,6 +1,6 @@
 // If this fails, positions are encoded wrongly: models lose the order of words, or only of those far away.
 #include "hrx/kernels/rope.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {

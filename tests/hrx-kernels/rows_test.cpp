@@ -1,6 +1,6 @@
 // If this fails, tokens get the wrong embedding, or keys and values land in the wrong place of the cache.
 #include "hrx/kernels/rows.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 #include "tests/hrx-kernels/reference_quants.h"
 
 namespace onebit::hrx::kernels::test {

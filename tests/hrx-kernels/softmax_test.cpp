@@ -1,6 +1,6 @@
 // If this fails, attention weights are wrong where attention is not one kernel.
 #include "hrx/kernels/softmax.h"
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {

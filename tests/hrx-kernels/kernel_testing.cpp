@@ -1,4 +1,4 @@
-#include "tests/hrx-kernels/kernel_test.h"
+#include "tests/hrx-kernels/kernel_testing.h"
 
 #include <cstdlib>
 #include <map>
