@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -17,6 +18,7 @@
 #include "ggml-backend.h"
 #include "llama-ext.h"
 #include "llama.h"
+#include "tandem/forced_member.h"
 
 // llama.cpp, src/llama-model.h, which needs all of its internal headers
 const std::vector<std::pair<std::string, ggml_tensor*>>& llama_internal_get_tensor_map(const llama_model* model);
@@ -168,7 +170,12 @@ std::vector<DeviceMemory> memory_of(const llama_context* context, const llama_mo
 
 extern "C" llama_context* llama_init_from_model(llama_model* model, llama_context_params params) {
     static const auto next = onebit::next_function<decltype(&llama_init_from_model)>("llama_init_from_model");
-    llama_context* context = next(model, params);
+    llama_context* context = nullptr;
+    {
+        std::optional<onebit::tandem::ForcedMember> layout;
+        if (const auto member = onebit::calibration_init_member()) layout.emplace(*member);
+        context = next(model, params);
+    }
     if (onebit::is_calibration_thread()) return context;
     if (context == nullptr || !onebit::has_memory(model)) return context;
     onebit::context_made(context, model);

@@ -160,13 +160,20 @@ std::string microseconds(double value) {
     return text;
 }
 
+// speed: that of one over that of the other.
+std::string how_fast(double speed) {
+    if (speed < 1) return percent(2 - speed) + " slower than ";
+    if (speed < 2) return percent(speed) + " faster than ";
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f times as fast as ", speed);
+    return text;
+}
+
 // "Vulkan0 reads 512 tokens 14 % faster than CUDA0", or slower.
 std::string compared(const RouteTable& table, const Times& times, size_t a, size_t b, uint32_t size, double stretch) {
     const double ours = times.graph(a, size, 0) * stretch, theirs = times.graph(b, size, 0);
-    const bool faster = ours <= theirs;
     return table.members[a] + (size == 1 ? " makes tokens " : " reads " + std::to_string(size) + " tokens ") +
-           percent(faster ? theirs / ours : ours / theirs) + (faster ? " faster" : " slower") + " than " +
-           table.members[b];
+           how_fast(theirs / ours) + table.members[b];
 }
 
 std::string costs(const RouteTable& table, const Split& split) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "common.h"
 #include "engine/llama_log.h"
@@ -10,6 +11,7 @@
 #include "engine/text_tokens.h"
 #include "engine/verify_session.h"
 #include "tandem/device.h"
+#include "tandem/forced_member.h"
 
 namespace onebit {
 namespace {
@@ -117,6 +119,9 @@ private:
         context_.ubatch = context_.batch = std::min(request_.ubatch, most);
         const uint32_t wanted[] = {8192 + context_.ubatch, 2048 + context_.ubatch, context_.ubatch + kTrialTokens};
         Result<void> opened;
+        // buffers for what a guest needs, which is the most, so that none is replaced between graphs
+        std::optional<tandem::ForcedMember> guest;
+        if (members_.size() > 1) guest.emplace(1);
         for (const uint32_t tokens : wanted) {
             context_.tokens = std::max(std::min({tokens, most, request_.context}), context_.ubatch);
             opened = session_->open(context_);
