@@ -19,7 +19,7 @@ struct RouteCell {
     std::vector<double> tokens_per_second;  // one a member, in the table's order
 };
 
-// One request that was read on one member and answered on another, as a check of what the cells promise.
+// A prompt that was read on one member after tokens on another, as a check of what the cells promise.
 struct RouteTrial {
     std::string prefill, decode;
     uint32_t prompt = 0, generate = 0;  // tokens; the prompt is whole ubatches

@@ -75,9 +75,8 @@ std::string tune_to_text(const TuneReport& report) {
     std::string text = printable(report.model) + "\n\n" + rates(report.table) + "\n";
     if (report.table.members.size() > 1) text += "a switch costs " + number(report.table.switch_us) + " us\n";
     for (const RouteTrial& trial : report.table.trials)
-        text += "prompt of " + std::to_string(trial.prompt) + " tokens on " + printable(trial.prefill) + ", " +
-                std::to_string(trial.generate) + " tokens on " + printable(trial.decode) + ": " +
-                time_text(trial.seconds) + "\n";
+        text += "prompt of " + std::to_string(trial.prompt) + " tokens on " + printable(trial.prefill) +
+                " after tokens on " + printable(trial.decode) + ": " + time_text(trial.seconds) + "\n";
     text += "\nroute: " + printable(report.choice.reason) + "\n";
     if (report.free.decode != report.choice.decode || report.free.prefill != report.choice.prefill)
         text += "without --device: " + printable(report.free.reason) + "\n";
