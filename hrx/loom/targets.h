@@ -26,7 +26,7 @@ inline constexpr std::array targets{
     Target{"gfx1152", "", 11, 0x55, false},  Target{"gfx1200", "", 12, 0x48, false},
     Target{"gfx1201", "", 12, 0x4e, false},  Target{"sm_80", "+ptx75", 80, 0, false},
     Target{"sm_86", "+ptx75", 80, 0, false}, Target{"sm_89", "+ptx78", 80, 0, false},
-    Target{"sm_90", "+ptx78", 90, 0, true},
+    Target{"sm_90", "+ptx78", 90, 0, false},
 };
 
 // Null for a name that is not in the list.

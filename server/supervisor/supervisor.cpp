@@ -319,7 +319,7 @@ bool Supervisor::read_body(const httplib::Request& request, httplib::Response& r
         here.scope->record.status = 413;
         answer_error(response, 413, error_type(413),
                      "request body: expected at most " + std::to_string(limit) + " bytes, found " + found +
-                         "; max_request_bytes raises the limit");
+                         "; --max-request-size or max_request_size raises the limit");
         return false;
     };
     std::string length_text = request.get_header_value("Content-Length");
