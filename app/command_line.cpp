@@ -100,6 +100,25 @@ CLI::Option* add_repeated(CLI::App* app, const std::string& names, const std::st
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void add_model(CLI::App* command, std::string* model) {
+    command->add_option("MODEL", *model, "a name of 1bit models, REPO:QUANT or a file; the built-in one if not given")
+        ->type_name("");
+}
+
+void add_cache_types(CLI::App* command, std::string* keys, std::string* values) {
+    command->add_option("--cache-type-k", *keys, "type of the cached keys, such as f16 or q8_0")->type_name("TYPE");
+    command->add_option("--cache-type-v", *values, "type of the cached values")->type_name("TYPE");
+}
+
+void add_flash_attention(CLI::App* command, std::string* when) {
+    add_parsed(command, "--flash-attn", "WHEN", "on, off or auto", [when](const std::string& text) -> Result<void> {
+        if (text != "on" && text != "off" && text != "auto")
+            return Error{ErrorCode::usage, "value", "on, off or auto", "'" + text + "'", ""};
+        *when = text;
+        return {};
+    });
+}
+
 Result<uint64_t> parse_number(const std::string& text, uint64_t least, uint64_t most) {
     uint64_t value = 0;
     auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -49,6 +49,11 @@ CLI::Option* add_parsed(CLI::App* app, const std::string& names, const std::stri
 CLI::Option* add_repeated(CLI::App* app, const std::string& names, const std::string& type, const std::string& help,
                           std::vector<std::string>* values);
 
+// What several commands have: the model, the types of the key-value cache, and flash attention ("on", "off", "auto").
+void add_model(CLI::App* command, std::string* model);
+void add_cache_types(CLI::App* command, std::string* keys, std::string* values);
+void add_flash_attention(CLI::App* command, std::string* when);
+
 // A whole number from least to most.
 Result<uint64_t> parse_number(const std::string& text, uint64_t least, uint64_t most);
 

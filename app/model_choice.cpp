@@ -24,6 +24,13 @@ const ModelConfig* configured(const std::string& name, const ServeConfig& config
 
 }  // namespace
 
+Result<ModelEntry> find_usable_model(const std::string& name) {
+    auto model = find_model(name, CatalogFolders::of_this_user());
+    if (model.ok() && (!model->problem.empty() || model->files.empty()))
+        return Error{ErrorCode::invalid, name, "a usable model", model->problem, "1bit models"};
+    return model;
+}
+
 bool looks_like_repository(const std::string& name) {
     if (name.empty() || name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:") !=
                             std::string::npos)

@@ -11,6 +11,9 @@
 
 namespace onebit {
 
+// find_model() among this user's, for what will be loaded: error invalid when files are damaged or missing.
+Result<ModelEntry> find_usable_model(const std::string& name);
+
 // ORG/REPO, ORG/REPO:QUANT or ORG/REPO/FILE.gguf, and no path: what a hub may have.
 bool looks_like_repository(const std::string& name);
 

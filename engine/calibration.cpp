@@ -20,7 +20,6 @@
 #include "ggml-backend.h"
 #include "server/supervisor/heartbeat.h"
 #include "tandem/device.h"
-#include "tandem/forced_member.h"
 
 namespace onebit {
 namespace {
@@ -141,7 +140,6 @@ std::unique_ptr<llama_context, FreeContext> open_context() {
     parameters.samplers = nullptr;
     parameters.n_samplers = 0;
     parameters.ctx_other = nullptr;
-    const tandem::ForcedMember guest(1);  // see calibration_init_member()
     return std::unique_ptr<llama_context, FreeContext>(llama_init_from_model(own.server.model, parameters));
 }
 
@@ -211,11 +209,6 @@ void start_calibration(const HeartbeatPage& page) {
     } catch (const std::system_error& error) {
         end(error.what() + one_member());
     }
-}
-
-std::optional<size_t> calibration_init_member() {
-    if (!calibration().arranged || on_calibration_thread) return std::nullopt;
-    return 1;
 }
 
 void calibration_context_made(llama_context* context, llama_model* model, const llama_context_params& parameters) {

@@ -5,9 +5,7 @@
 // graph, and after that the calibration waits for the next second without work.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "llama.h"
@@ -34,9 +32,6 @@ void start_calibration(const HeartbeatPage& page);
 // the server's. Any thread.
 void calibration_context_made(llama_context* context, llama_model* model, const llama_context_params& parameters);
 void calibration_context_gone(const llama_context* context);  // returns when the calibration has ended
-// The member by whose needs the buffers of a context are laid out when its route may change: a guest's, which are the
-// largest, so that no buffer is replaced later. None when nothing was arranged.
-std::optional<size_t> calibration_init_member();
 // Around each llama_decode: the calibration makes way for it.
 void calibration_decode_begins();
 void calibration_decode_ended();

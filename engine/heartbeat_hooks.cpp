@@ -1,14 +1,12 @@
 #include "engine/heartbeat_hooks.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 
+#include "engine/next_function.h"
 #include "engine/placement_hooks.h"
 #include "ggml-backend-impl.h"
 #include "ggml-impl.h"
@@ -202,13 +200,7 @@ void install_heartbeat(HeartbeatPage& page) {
 // that one does and shows its progress.
 extern "C" llama_model* llama_model_load_from_file(const char* path, llama_model_params params) {
     using Load = llama_model* (*)(const char*, llama_model_params);
-    static const auto next = reinterpret_cast<Load>(::dlsym(RTLD_NEXT, "llama_model_load_from_file"));
-    if (next == nullptr) {
-        std::fputs(
-            "E llama_model_load_from_file: not found behind the program's own; libllama must be a shared library\n",
-            stderr);
-        std::abort();
-    }
+    static const auto next = onebit::next_function<Load>("llama_model_load_from_file");
     onebit::HeartbeatPage* page = onebit::page_in_use.load();
     if (page == nullptr) return next(path, params);
     onebit::hook_devices();

@@ -1,7 +1,5 @@
 #include "engine/placement_hooks.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -14,10 +12,12 @@
 #include <string>
 
 #include "engine/calibration.h"
+#include "engine/next_function.h"
 #include "engine/tandem_account.h"
 #include "ggml-backend.h"
 #include "llama-ext.h"
 #include "llama.h"
+#include "tandem/counters.h"
 #include "tandem/forced_member.h"
 
 // llama.cpp, src/llama-model.h, which needs all of its internal headers
@@ -40,14 +40,9 @@ std::set<const llama_model*> models;
 std::map<const llama_context*, KnownContext> contexts;
 std::atomic<int> unsettled{0};  // contexts with decodes left
 
-template <typename Function>
-Function next_function(const char* name) {
-    const auto found = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
-    if (found == nullptr) {
-        std::fprintf(stderr, "E %s: not found behind the program's own; libllama must be a shared library\n", name);
-        std::abort();
-    }
-    return found;
+bool has_guest() {
+    const auto tandems = tandem::tandem_counts();
+    return std::any_of(tandems.begin(), tandems.end(), [](const auto& one) { return one.members.size() > 1; });
 }
 
 std::string device_of(ggml_backend_buffer_type_t type) {
@@ -172,8 +167,9 @@ extern "C" llama_context* llama_init_from_model(llama_model* model, llama_contex
     static const auto next = onebit::next_function<decltype(&llama_init_from_model)>("llama_init_from_model");
     llama_context* context = nullptr;
     {
-        std::optional<onebit::tandem::ForcedMember> layout;
-        if (const auto member = onebit::calibration_init_member()) layout.emplace(*member);
+        // laid out for a guest, whose graphs need the most memory: no buffer is replaced when the route changes
+        std::optional<onebit::tandem::ForcedMember> guest;
+        if (onebit::has_guest()) guest.emplace(1);
         context = next(model, params);
     }
     if (onebit::is_calibration_thread()) return context;

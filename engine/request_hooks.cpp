@@ -1,28 +1,15 @@
 #include "engine/request_hooks.h"
 
-#include <dlfcn.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "engine/next_function.h"
 #include "engine/tandem_account.h"
 #include "server-queue.h"  // llama.cpp, tools/server
 
 namespace onebit {
 namespace {
-
-void* next_function(const char* name) {
-    void* found = ::dlsym(RTLD_NEXT, name);
-    if (found == nullptr) {
-        std::fprintf(stderr, "E %s: not found behind the program's own; llama-server-impl must be a shared library\n",
-                     name);
-        std::abort();
-    }
-    return found;
-}
 
 // The timings may be in one object, or in one of the events of a stream, where some dialects have them under "data".
 void add_to_timings(json& answer, const json& ours) {
@@ -65,15 +52,15 @@ void use_request_hooks() {}
 
 void server_response::send(server_task_result_ptr&& result) {
     using Send = void (*)(server_response*, server_task_result_ptr &&);
-    static const auto next = reinterpret_cast<Send>(onebit::next_function(
-        "_ZN15server_response4sendEOSt10unique_ptrI18server_task_resultSt14default_deleteIS1_EE"));
+    static const auto next = onebit::next_function<Send>(
+        "_ZN15server_response4sendEOSt10unique_ptrI18server_task_resultSt14default_deleteIS1_EE");
     onebit::complete(result);
     next(this, std::move(result));
 }
 
 void server_queue::pop_deferred_task(int id_slot) {
     using Pop = void (*)(server_queue*, int);
-    static const auto next = reinterpret_cast<Pop>(onebit::next_function("_ZN12server_queue17pop_deferred_taskEi"));
+    static const auto next = onebit::next_function<Pop>("_ZN12server_queue17pop_deferred_taskEi");
     onebit::forget_slot(id_slot);
     next(this, id_slot);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 
 #include "common.h"
 #include "engine/llama_log.h"
@@ -11,7 +10,6 @@
 #include "engine/text_tokens.h"
 #include "engine/verify_session.h"
 #include "tandem/device.h"
-#include "tandem/forced_member.h"
 
 namespace onebit {
 namespace {
@@ -93,9 +91,7 @@ private:
         if (!type_v) return std::move(type_v).error();
         context_.type_k = *type_k;
         context_.type_v = *type_v;
-        context_.flash_attention = request_.flash_attention == "on"    ? LLAMA_FLASH_ATTN_TYPE_ENABLED
-                                   : request_.flash_attention == "off" ? LLAMA_FLASH_ATTN_TYPE_DISABLED
-                                                                       : LLAMA_FLASH_ATTN_TYPE_AUTO;
+        context_.flash_attention = flash_attention_type(request_.flash_attention);
         context_.threads =
             request_.threads != 0 ? request_.threads : static_cast<uint32_t>(std::max(common_cpu_get_num_math(), 1));
         auto device = make_device();
@@ -119,9 +115,6 @@ private:
         context_.ubatch = context_.batch = std::min(request_.ubatch, most);
         const uint32_t wanted[] = {8192 + context_.ubatch, 2048 + context_.ubatch, context_.ubatch + kTrialTokens};
         Result<void> opened;
-        // buffers for what a guest needs, which is the most, so that none is replaced between graphs
-        std::optional<tandem::ForcedMember> guest;
-        if (members_.size() > 1) guest.emplace(1);
         for (const uint32_t tokens : wanted) {
             context_.tokens = std::max(std::min({tokens, most, request_.context}), context_.ubatch);
             opened = session_->open(context_);

@@ -85,9 +85,7 @@ private:
         if (!type_v.ok()) return std::move(type_v).error();
         context_.type_k = *type_k;
         context_.type_v = *type_v;
-        context_.flash_attention = request_.flash_attention == FlashAttention::on    ? LLAMA_FLASH_ATTN_TYPE_ENABLED
-                                   : request_.flash_attention == FlashAttention::off ? LLAMA_FLASH_ATTN_TYPE_DISABLED
-                                                                                     : LLAMA_FLASH_ATTN_TYPE_AUTO;
+        context_.flash_attention = flash_attention_type(request_.flash_attention);
         context_.threads = request_.threads != 0 ? request_.threads : std::max(1u, std::thread::hardware_concurrency());
         devices_ = {&request_.tested, &request_.reference};
         if (request_.third) devices_.push_back(&*request_.third);
@@ -250,9 +248,7 @@ private:
         add("threads", std::to_string(context_.threads));
         add("batch", std::to_string(context_.batch));
         add("ubatch", std::to_string(context_.ubatch));
-        add("flash attention", request_.flash_attention == FlashAttention::on    ? "on"
-                               : request_.flash_attention == FlashAttention::off ? "off"
-                                                                                 : "auto");
+        add("flash attention", request_.flash_attention);
         add("KV cache", request_.cache_type_k + " keys, " + request_.cache_type_v + " values");
         add("tokens after the prompt", std::to_string(request_.generate));
         add("text", request_.text.empty() ? "held-out text of the built-in model" : "given by --text");

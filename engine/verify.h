@@ -52,8 +52,6 @@ struct VerifyLimits {
     }
 };
 
-enum class FlashAttention { automatic, on, off };
-
 struct VerifyRequest {
     std::string model_file, model_name;
     VerifyDevice tested, reference;
@@ -64,8 +62,7 @@ struct VerifyRequest {
     uint32_t generate = 64;  // tokens fed one by one after the prompt
     uint32_t ubatch = 512;
     uint32_t threads = 0;  // 0: as many as the machine has
-    std::string cache_type_k = "f16", cache_type_v = "f16";
-    FlashAttention flash_attention = FlashAttention::automatic;
+    std::string cache_type_k = "f16", cache_type_v = "f16", flash_attention = "auto";
     std::string text;  // tokens are taken from it; empty: the held-out text of the built-in model
     VerifyLimits limits;
     std::function<void(const std::string& step)> progress;  // on the caller's thread; may be empty

@@ -19,6 +19,12 @@ Result<ggml_type> cache_type(const char* flag, const std::string& name) {
     return Error{ErrorCode::usage, flag, "one of " + known, "'" + name + "'", ""};
 }
 
+llama_flash_attn_type flash_attention_type(const std::string& word) {
+    return word == "on"    ? LLAMA_FLASH_ATTN_TYPE_ENABLED
+           : word == "off" ? LLAMA_FLASH_ATTN_TYPE_DISABLED
+                           : LLAMA_FLASH_ATTN_TYPE_AUTO;
+}
+
 Result<std::unique_ptr<VerifySession>> VerifySession::load(const std::string& model_file,
                                                            const std::vector<std::string>& devices) {
     std::unique_ptr<VerifySession> session(new VerifySession);

@@ -30,6 +30,9 @@ struct VerifyContext {
 // Only types that llama.cpp's caches can have. Error usage names the flag.
 Result<ggml_type> cache_type(const char* flag, const std::string& name);
 
+// "on", "off", and auto for any other word.
+llama_flash_attn_type flash_attention_type(const std::string& word);
+
 class VerifySession {
 public:
     // devices: ggml names. Error not_found for one that is not there, invalid for the model.

@@ -8,11 +8,11 @@
 
 #include "app/bench_served.h"
 #include "app/command_line.h"
+#include "app/model_choice.h"
 #include "app/output.h"
 #include "app/version.h"
 #include "base/cache_folder.h"
 #include "engine/devices.h"
-#include "server/catalog/catalog.h"
 
 namespace onebit {
 namespace {
@@ -60,11 +60,8 @@ Result<std::vector<ServedCell>> served(const Options& options) {
 
 int run_bench_command(Options options) {
     BenchRequest& request = options.request;
-    const auto model = find_model(options.model, CatalogFolders::of_this_user());
+    const auto model = find_usable_model(options.model);
     if (!model.ok()) return report(model.error());
-    if (!model->problem.empty() || model->files.empty()) {
-        return report({ErrorCode::invalid, options.model, "a usable model", model->problem, "1bit models"});
-    }
     request.model_file = model->files.front().string();
     request.model_files = model->files.size();
     request.model_name = model->id;
@@ -110,10 +107,7 @@ void add_bench(CLI::App& app, CommandRun* run) {
     BenchRequest& request = options->request;
     CLI::App* command =
         app.add_subcommand("bench", "Measure prefill and decode on each device, and check their results.");
-    command
-        ->add_option("MODEL", options->model,
-                     "a name of 1bit models, REPO:QUANT or a file; the built-in one if not given")
-        ->type_name("");
+    add_model(command, &options->model);
     command
         ->add_option("--device", options->device,
                      "names of 1bit devices, separated by commas; the default GPUs and the CPU if not given")

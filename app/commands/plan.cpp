@@ -3,9 +3,9 @@
 
 #include "app/command_line.h"
 #include "app/doctor/probe.h"
+#include "app/model_choice.h"
 #include "app/output.h"
 #include "engine/devices.h"
-#include "server/catalog/catalog.h"
 
 namespace onebit {
 namespace {
@@ -48,11 +48,8 @@ int plan_in_child(const Options& options, std::string* output) {
 }
 
 int run_plan(Options options) {
-    const auto model = find_model(options.model, CatalogFolders::of_this_user());
+    const auto model = find_usable_model(options.model);
     if (!model.ok()) return report(model.error());
-    if (!model->problem.empty() || model->files.empty()) {
-        return report({ErrorCode::invalid, options.model, "a usable model", model->problem, "1bit models"});
-    }
     options.request.model_file = model->files.front().string();
     const ProbeResult result =
         run_probe([&options](std::string* output) { return plan_in_child(options, output); }, plan_limit);
@@ -76,17 +73,14 @@ void add_plan(CLI::App& app, CommandRun* run) {
     auto options = std::make_shared<Options>();
     PlanRequest& request = options->request;
     CLI::App* command = app.add_subcommand("plan", "Show the memory that a model needs, and whether it fits.");
-    command->add_option("MODEL", options->model, "a name of 1bit models, REPO:QUANT or a file; else the built-in model")
-        ->type_name("");
+    add_model(command, &options->model);
     add_number(command, "-c,--ctx-size", "tokens in all slots; 0: the model's own", &request.context, 0,
                UINT32_MAX / 2);
     add_number(command, "--parallel", "slots", &request.parallel, 1, 256);
     add_number(command, "--ubatch-size", "tokens computed at once", &request.ubatch, 1, 1 << 20);
     command->add_option("--device", options->device, "names of 1bit devices, separated by commas; auto; none: the CPU")
         ->type_name("LIST");
-    command->add_option("--cache-type-k", request.cache_type_k, "type of the cached keys, such as f16 or q8_0")
-        ->type_name("TYPE");
-    command->add_option("--cache-type-v", request.cache_type_v, "type of the cached values")->type_name("TYPE");
+    add_cache_types(command, &request.cache_type_k, &request.cache_type_v);
     command->add_flag("--json", options->json, "print JSON");
     command->footer(
         "Exit code: 0 it fits, 3 it does not, 1 failure, 2 usage.\n"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/command_line.h"
+#include "app/model_choice.h"
 #include "app/output.h"
 #include "base/cache_folder.h"
 #include "engine/devices.h"
@@ -79,10 +80,8 @@ Result<std::string> store(const TuneRequest& request, const ModelEntry& model,
 
 int run_tune_command(Options options) {
     TuneRequest& request = options.request;
-    const auto model = find_model(options.model, CatalogFolders::of_this_user());
-    if (!model) return report(model.error());
-    if (!model->problem.empty() || model->files.empty())
-        return report({ErrorCode::invalid, options.model, "a usable model", model->problem, "1bit models"});
+    const auto model = find_usable_model(options.model);
+    if (!model.ok()) return report(model.error());
     request.model_file = model->files.front().string();
     request.model_name = model->id;
     const auto devices = list_devices();
@@ -108,10 +107,7 @@ void add_tune(CLI::App& app, CommandRun* run) {
     TuneRequest& request = options->request;
     CLI::App* command =
         app.add_subcommand("tune", "Measure which device reads prompts and which makes tokens faster, and keep it.");
-    command
-        ->add_option("MODEL", options->model,
-                     "a name of 1bit models, REPO:QUANT or a file; the built-in one if not given")
-        ->type_name("");
+    add_model(command, &options->model);
     command
         ->add_option("--device", options->device,
                      "the device that makes tokens, a name of 1bit devices; the backends of the default GPU if not "
@@ -127,15 +123,8 @@ void add_tune(CLI::App& app, CommandRun* run) {
     add_number(command, "--ubatch-size", "tokens computed at once, 512 if not given; as the server will have it",
                &request.ubatch, 1, 1 << 20);
     add_number(command, "-t,--threads", "of the CPU, as the server will have them", &request.threads, 1, 1024);
-    command->add_option("--cache-type-k", request.cache_type_k, "type of the cached keys, such as f16 or q8_0")
-        ->type_name("TYPE");
-    command->add_option("--cache-type-v", request.cache_type_v, "type of the cached values")->type_name("TYPE");
-    add_parsed(command, "--flash-attn", "WHEN", "on, off or auto", [&request](const std::string& text) -> Result<void> {
-        if (text != "on" && text != "off" && text != "auto")
-            return Error{ErrorCode::usage, "value", "on, off or auto", "'" + text + "'", ""};
-        request.flash_attention = text;
-        return {};
-    });
+    add_cache_types(command, &request.cache_type_k, &request.cache_type_v);
+    add_flash_attention(command, &request.flash_attention);
     command->add_flag("--dry-run", options->dry_run, "keep nothing");
     command->add_flag("--json", options->json, "print JSON");
     command->footer(

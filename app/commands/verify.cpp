@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "app/command_line.h"
+#include "app/model_choice.h"
 #include "app/output.h"
 #include "app/verify_choice.h"
 #include "engine/devices.h"
-#include "server/catalog/catalog.h"
 
 namespace onebit {
 namespace {
@@ -70,11 +70,8 @@ Result<void> set_sides(const Options& options, VerifyRequest* request) {
 
 int run_verify_command(Options options) {
     VerifyRequest& request = options.request;
-    const auto model = find_model(options.model, CatalogFolders::of_this_user());
+    const auto model = find_usable_model(options.model);
     if (!model.ok()) return report(model.error());
-    if (!model->problem.empty() || model->files.empty()) {
-        return report({ErrorCode::invalid, options.model, "a usable model", model->problem, "1bit models"});
-    }
     request.model_file = model->files.front().string();
     request.model_name = model->id;
     if (!options.text.empty()) {
@@ -112,10 +109,7 @@ void add_verify(CLI::App& app, CommandRun* run) {
     auto options = std::make_shared<Options>();
     VerifyRequest& request = options->request;
     CLI::App* command = app.add_subcommand("verify", "Check that two choices of devices compute the same.");
-    command
-        ->add_option("MODEL", options->model,
-                     "a name of 1bit models, REPO:QUANT or a file; the built-in one if not given")
-        ->type_name("");
+    add_model(command, &options->model);
     add_sides(command, options.get());
     add_parsed(command, "--prompt", "LIST", "lengths of prompts in tokens; if not given, those around every edge",
                [&request](const std::string& text) { return parse_numbers(text, 0, 1u << 24, &request.prompts); });
@@ -125,18 +119,8 @@ void add_verify(CLI::App& app, CommandRun* run) {
     add_number(command, "--generate", "tokens after the prompt, 64 if not given", &request.generate, 1, 1 << 16);
     add_number(command, "--ubatch-size", "tokens computed at once, 512 if not given", &request.ubatch, 1, 1 << 20);
     add_number(command, "-t,--threads", "of the CPU; all if not given", &request.threads, 1, 1024);
-    command->add_option("--cache-type-k", request.cache_type_k, "type of the cached keys, such as f16 or q8_0")
-        ->type_name("TYPE");
-    command->add_option("--cache-type-v", request.cache_type_v, "type of the cached values")->type_name("TYPE");
-    add_parsed(command, "--flash-attn", "WHEN", "on, off or auto", [&request](const std::string& text) -> Result<void> {
-        if (text != "on" && text != "off" && text != "auto") {
-            return Error{ErrorCode::usage, "value", "on, off or auto", "'" + text + "'", ""};
-        }
-        request.flash_attention = text == "on"    ? FlashAttention::on
-                                  : text == "off" ? FlashAttention::off
-                                                  : FlashAttention::automatic;
-        return {};
-    });
+    add_cache_types(command, &request.cache_type_k, &request.cache_type_v);
+    add_flash_attention(command, &request.flash_attention);
     const auto add_bound = [&](const char* name, const char* help, std::optional<double>* bound) {
         add_parsed(command, name, "X", help, [bound](const std::string& text) -> Result<void> {
             auto value = parse_bound(text);

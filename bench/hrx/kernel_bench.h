@@ -13,21 +13,13 @@
 #include "hrx/kernels/kernel_set.h"
 #include "hrx/kernels/shape.h"
 #include "hrx/runtime/hrx.hpp"
+#include "tests/must.h"
 
 namespace onebit::hrx::kernels::bench {
 
 constexpr int warm_up = 2, runs = 9;
 // What an H200 reaches: measured read bandwidth, and matrix products of bf16 by the vendor's library.
 constexpr double limit_gb = 4600, limit_tflop = 790;
-
-template <typename T>
-T must(Result<T> result) {
-    if (!result.ok()) throw std::runtime_error(result.error().message());
-    return std::move(result).value();
-}
-inline void must(const Result<void>& result) {
-    if (!result.ok()) throw std::runtime_error(result.error().message());
-}
 
 // One dispatch.
 struct Call {

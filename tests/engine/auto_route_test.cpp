@@ -10,9 +10,8 @@
 
 #include "engine/route_choice.h"
 #include "engine/route_table.h"
-#include "models/builtin_model.h"
 #include "server/supervisor/engine_process.h"
-#include "tests/server/engine_fixture.h"
+#include "tests/engine/real_engine.h"
 
 namespace onebit {
 namespace {
@@ -52,26 +51,21 @@ TEST(AutoRoute, WrongValuesAreNamed) {
     }
 }
 
-class AutoRouteEngine : public ::testing::Test {
+class AutoRouteEngine : public RealEngine {
 protected:
     void SetUp() override {
-        const char* named = std::getenv("ONEBIT_PROGRAM");
-        ASSERT_NE(named, nullptr) << "ONEBIT_PROGRAM names the program 1bit; CTest sets it";
-        program_ = named;
-        auto file = builtin_model();
-        ASSERT_TRUE(file.ok()) << file.error().message();
-        model_ = *file;
-        ::setenv("ONEBIT_CACHE", (folder_.path() / "cache").c_str(), 1);
+        RealEngine::SetUp();
+        ::setenv("ONEBIT_CACHE", (folder.path() / "cache").c_str(), 1);
     }
     std::unique_ptr<EngineProcess> start_ready(const std::string& tandem) const {
         EngineOptions options;
-        options.program = program_;
-        options.arguments = {"-m", model_.string(), "-t", "1", "-np", "1", "-c", "1024", "-ub", "64"};
+        options.program = program;
+        options.arguments = {"-m", model.string(), "-t", "1", "-np", "1", "-c", "1024", "-ub", "64"};
         if (tandem.empty())
             options.arguments.insert(options.arguments.end(), {"--device", "none"});
         else
             options.arguments.insert(options.arguments.begin(), tandem);
-        options.runtime_folder = folder_.path();
+        options.runtime_folder = folder.path();
         options.label = "builtin";
         auto engine = EngineProcess::start(std::move(options));
         if (!engine.ok()) {
@@ -107,9 +101,6 @@ protected:
             if (one.name == member) return one.prefill_tokens + one.decode_tokens;
         return 0;
     }
-
-    RuntimeFolder folder_;
-    std::filesystem::path program_, model_;
 };
 
 TEST_F(AutoRouteEngine, AStoredTableGivesTheThreshold) {
@@ -182,7 +173,7 @@ TEST_F(AutoRouteEngine, StopsAtAnyTime) {
         engine->stop();
         EXPECT_EQ(engine->status().state, EngineState::stopped);
         EXPECT_EQ(engine->status().last_failure, "");
-        std::filesystem::remove_all(folder_.path() / "cache" / "routes");
+        std::filesystem::remove_all(folder.path() / "cache" / "routes");
     }
 }
 

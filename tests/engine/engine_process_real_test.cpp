@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "models/builtin_model.h"
 #include "server/supervisor/engine_process.h"
-#include "tests/server/engine_fixture.h"
+#include "tests/engine/real_engine.h"
 
 namespace onebit {
 namespace {
@@ -18,16 +17,8 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class RealEngineTest : public ::testing::Test {
+class RealEngineTest : public RealEngine {
 protected:
-    void SetUp() override {
-        const char* named = std::getenv("ONEBIT_PROGRAM");
-        ASSERT_NE(named, nullptr) << "ONEBIT_PROGRAM names the program 1bit; CTest sets it";
-        program = named;
-        auto file = builtin_model();
-        ASSERT_TRUE(file.ok()) << file.error().message();
-        model = *file;
-    }
     EngineOptions options(std::vector<std::string> arguments) const {
         EngineOptions options;
         options.program = program;
@@ -69,9 +60,6 @@ protected:
         for (int i = 0; i < 600; ++i) text += "word" + std::to_string(i) + " ";
         return text;
     }
-
-    RuntimeFolder folder;
-    std::filesystem::path program, model;
 };
 
 TEST_F(RealEngineTest, ServesCountsAndStops) {

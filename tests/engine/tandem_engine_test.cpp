@@ -7,9 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/builtin_model.h"
 #include "server/supervisor/engine_process.h"
-#include "tests/server/engine_fixture.h"
+#include "tests/engine/real_engine.h"
 
 namespace onebit {
 namespace {
@@ -18,16 +17,8 @@ using nlohmann::json;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-class TandemEngineTest : public ::testing::Test {
+class TandemEngineTest : public RealEngine {
 protected:
-    void SetUp() override {
-        const char* named = std::getenv("ONEBIT_PROGRAM");
-        ASSERT_NE(named, nullptr) << "ONEBIT_PROGRAM names the program 1bit; CTest sets it";
-        program = named;
-        auto file = builtin_model();
-        ASSERT_TRUE(file.ok()) << file.error().message();
-        model = *file;
-    }
     // Prompts from 16 tokens on are read by the guest.
     EngineOptions options(const std::string& more = "", std::vector<std::string> arguments = {}) const {
         EngineOptions options;
@@ -106,9 +97,6 @@ protected:
         EXPECT_FALSE(answer["timings"].contains("onebit"));
         return answer["content"];
     }
-
-    RuntimeFolder folder;
-    std::filesystem::path program, model;
 };
 
 TEST_F(TandemEngineTest, AnAnswerSaysWhichMembersComputedItAndTheSumsAreTheProcess) {

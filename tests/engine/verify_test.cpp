@@ -61,7 +61,7 @@ protected:
         request.generate = 16;
         request.ubatch = 32;
         request.threads = 1;
-        request.flash_attention = FlashAttention::on;
+        request.flash_attention = "on";
         return request;
     }
     static VerifyReport verify(const VerifyRequest& request) {
@@ -252,7 +252,7 @@ TEST_F(Verifying, QuantisedCacheAndNoFlashAttention) {
     request.cache_type_k = request.cache_type_v = "q8_0";
     EXPECT_TRUE(verify(request).right());
     request.cache_type_k = request.cache_type_v = "f16";
-    request.flash_attention = FlashAttention::off;
+    request.flash_attention = "off";
     EXPECT_TRUE(verify(request).right());
 }
 

@@ -7,56 +7,15 @@
 #include <numeric>
 
 namespace onebit::hrx::cts {
-namespace {
+Result<Executable> CtsTest::load_kernels() const { return device().load(kernel_image(info().architecture)); }
 
-struct Opened {
-    Device device;
-    hrx_device_info info{};
-    Executable kernels;
-    std::string problem;
-};
-
-// Never destroyed: drivers do not like to be called while the process ends.
-Opened& opened(const std::string& driver) {
-    static auto* const devices = new std::map<std::string, Opened>;
-    const auto found = devices->find(driver);
-    if (found != devices->end()) return found->second;
-    Opened& entry = (*devices)[driver];
-#ifdef ONEBIT_HRX_EMULATOR
-    // an emulated gfx1151, unless another library is asked for
-    if (driver == "amdgpu") setenv("ONEBIT_HRX_LIBHSA", ONEBIT_HRX_EMULATOR, 0);
-#endif
-    auto device = Device::open(driver.c_str(), 0);
-    if (!device.ok()) {
-        entry.problem = device.error().message();
-        return entry;
-    }
-    entry.device = *device;
-    entry.info = must(entry.device.info());
-    entry.kernels = must(entry.device.load(kernel_image(entry.info.architecture)));
-    return entry;
+// Never destroyed, as the devices.
+const Executable& CtsTest::kernels() const {
+    static auto* const loaded = new std::map<std::string, Executable>;
+    const auto found = loaded->find(GetParam());
+    if (found != loaded->end()) return found->second;
+    return (*loaded)[GetParam()] = must(load_kernels());
 }
-
-bool required(const std::string& driver) {
-    const char* names = std::getenv("ONEBIT_HRX_CTS_REQUIRE");
-    return names != nullptr && ("," + std::string(names) + ",").find("," + driver + ",") != std::string::npos;
-}
-
-}  // namespace
-
-void CtsTest::SetUp() {
-    const Opened& entry = opened(GetParam());
-    if (!entry.problem.empty()) {
-        if (required(GetParam())) FAIL() << entry.problem;
-        GTEST_SKIP() << entry.problem;
-    }
-    device_ = &entry.device;
-    info_ = entry.info;
-    queue_ = must(device_->create_queue());
-}
-
-Result<Executable> CtsTest::load_kernels() const { return device().load(kernel_image(info_.architecture)); }
-const Executable& CtsTest::kernels() const { return opened(GetParam()).kernels; }
 
 Buffer CtsTest::words(std::span<const uint32_t> values, hrx_memory memory) const {
     Buffer buffer = must(device().allocate(values.size_bytes(), memory));
@@ -87,14 +46,6 @@ void CtsTest::run(const Program& program) const {
     must(queue().submit(program));
     must(queue().wait_idle(patience));
 }
-
-std::vector<std::string> driver_names() {
-    std::vector<std::string> names;
-    for (uint32_t i = 0; i < hrx_driver_count(); ++i) names.emplace_back(hrx_driver_name(i));
-    return names;
-}
-
-std::string test_name(const testing::TestParamInfo<std::string>& info) { return info.param; }
 
 std::vector<std::byte> kernel_image(const std::string& architecture) {
     const bool nvidia = architecture.starts_with("sm_");

@@ -10,23 +10,12 @@
 #include <vector>
 
 #include "hrx/runtime/hrx.hpp"
+#include "tests/hrx-cts/driver_device.h"
 
 namespace onebit::hrx::cts {
 
 constexpr uint64_t second = 1'000'000'000;
-// Long enough for an emulated device on a loaded machine.
-constexpr uint64_t patience = 100 * second;
 constexpr uint32_t workgroup = 64;  // of the kernels in hrx/kernels/cts
-
-// The value of a call that must work; otherwise the test ends with the message.
-template <typename T>
-T must(Result<T> result) {
-    if (!result.ok()) throw std::runtime_error(result.error().message());
-    return std::move(result).value();
-}
-inline void must(Result<void> result) {
-    if (!result.ok()) throw std::runtime_error(result.error().message());
-}
 
 // The call failed with this code, and its message holds the text.
 template <typename T>
@@ -47,16 +36,8 @@ T must_at(const std::vector<T>& list, size_t index) {
     return list[index];
 }
 
-// A device of the driver that the test's parameter names. Skips the test where the driver does not start; fails it
-// where ONEBIT_HRX_CTS_REQUIRE names the driver.
-class CtsTest : public testing::TestWithParam<std::string> {
+class CtsTest : public DriverTest {
 protected:
-    void SetUp() override;
-    // Devices of the process, opened once: start-up of a driver takes long.
-    const Device& device() const { return *device_; }
-    const hrx_device_info& info() const { return info_; }
-    bool has(hrx_feature feature) const { return (info_.features & feature) != 0; }
-
     Result<Executable> load_kernels() const;
     const Executable& kernels() const;
     uint32_t kernel(const char* name) const { return must(kernels().find(name)); }
@@ -71,23 +52,11 @@ protected:
     Program program(uint32_t flags = 0) const { return must(device().create_program(flags)); }
     // Submits and waits.
     void run(const Program& program) const;
-    // The test's own: one that a fault has stopped must not fail the tests after it.
-    const Queue& queue() const { return queue_; }
-
-private:
-    const Device* device_ = nullptr;
-    Queue queue_;
-    hrx_device_info info_{};
 };
 
-std::vector<std::string> driver_names();
-std::string test_name(const testing::TestParamInfo<std::string>& info);
 // The image of hrx/kernels/cts for an architecture; sm_NN takes the PTX of sm_80.
 std::vector<std::byte> kernel_image(const std::string& architecture);
 
 }  // namespace onebit::hrx::cts
 
-// A suite of tests that runs against every driver.
-#define ONEBIT_HRX_CTS(Suite)        \
-    class Suite : public CtsTest {}; \
-    INSTANTIATE_TEST_SUITE_P(Driver, Suite, testing::ValuesIn(driver_names()), test_name)
+#define ONEBIT_HRX_CTS(Suite) ONEBIT_DRIVER_TEST(Suite, CtsTest)

@@ -34,7 +34,8 @@ protected:
         _exit(code);
     }
 };
-INSTANTIATE_TEST_SUITE_P(Driver, FaultTest, testing::ValuesIn(driver_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(Driver, FaultTest, testing::ValuesIn(onebit::hrx::driver_names()),
+                         onebit::hrx::driver_test_name);
 
 TEST_P(FaultTest, AWriteToNowhereLosesTheDeviceWithAMessage) {
     EXPECT_EXIT(fault(), testing::ExitedWithCode(0), GetParam() == "cuda" ? "cuEventQuery.*CUDA_ERROR" : "expected");

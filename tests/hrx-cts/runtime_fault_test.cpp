@@ -9,7 +9,7 @@ namespace onebit::hrx {
 namespace {
 
 using cts::fails;
-using cts::must;
+using onebit::must;
 using runtime::fake;
 
 using Values = std::vector<hrx_semaphore_value>;

@@ -141,7 +141,8 @@ protected:
         for (const uint32_t count : splits) compare(c, few(c, count), "flash_decode");
     }
 };
-INSTANTIATE_TEST_SUITE_P(Driver, FlashAttentionTest, testing::ValuesIn(driver_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(Driver, FlashAttentionTest, testing::ValuesIn(onebit::hrx::driver_names()),
+                         onebit::hrx::driver_test_name);
 
 TEST_P(FlashAttentionTest, KeysAtEveryEdge) {
     for (const uint32_t keys : edge_sizes) check({.tokens = std::min(keys, 2u), .keys = keys});

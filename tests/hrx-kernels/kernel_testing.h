@@ -11,6 +11,7 @@
 
 #include "hrx/kernels/shape.h"
 #include "hrx/runtime/hrx.hpp"
+#include "tests/hrx-cts/driver_device.h"
 #include "tests/hrx-kernels/random.h"
 #include "tests/hrx-kernels/tolerances.h"
 
@@ -18,17 +19,6 @@ namespace onebit::hrx::kernels::test {
 
 // Sizes at which vectors, waves and workgroups end; one dimension at a time.
 inline constexpr uint32_t edge_sizes[] = {1, 31, 32, 33, 255, 256, 257, 1009, 4096};
-
-constexpr uint64_t patience = 100'000'000'000;
-
-template <typename T>
-T must(Result<T> result) {
-    if (!result.ok()) throw std::runtime_error(result.error().message());
-    return std::move(result).value();
-}
-inline void must(const Result<void>& result) {
-    if (!result.ok()) throw std::runtime_error(result.error().message());
-}
 
 // got is within value * scale of want; NaN and infinities must be the same.
 testing::AssertionResult close(double got, double want, double value, double scale);
@@ -70,26 +60,22 @@ private:
     Buffer buffer_;
 };
 
-// Skips where the driver does not start; fails where ONEBIT_HRX_CTS_REQUIRE names it.
-class KernelTest : public testing::TestWithParam<std::string> {
+class KernelTest : public DriverTest {
 protected:
-    void SetUp() override;
-    const Device& device() const { return *device_; }
-
     template <typename T>
     Buffer input(const std::vector<T>& values) const {
-        if (values.empty()) return must(device_->allocate(1));
-        Buffer buffer = must(device_->allocate(values.size() * sizeof(T)));
+        if (values.empty()) return must(device().allocate(1));
+        Buffer buffer = must(device().allocate(values.size() * sizeof(T)));
         must(buffer.write(std::span<const T>(values)));
         return buffer;
     }
     template <typename T>
     Output<T> output(size_t count) const {
-        return Output<T>(*device_, count);
+        return Output<T>(device(), count);
     }
     template <typename T>
     Output<T> in_place(const std::vector<T>& values) const {
-        return Output<T>(*device_, values);
+        return Output<T>(device(), values);
     }
 
     template <typename Block>
@@ -99,17 +85,8 @@ protected:
     // Runs one dispatch and waits.
     void run(const std::string& kernel, const Launch& launch, std::span<const std::byte> constants,
              const std::vector<hrx_binding>& bindings, uint32_t dynamic_lds_bytes = 0) const;
-
-private:
-    const Device* device_ = nullptr;
-    Queue queue_;
 };
-
-std::vector<std::string> driver_names();
-std::string test_name(const testing::TestParamInfo<std::string>& info);
 
 }  // namespace onebit::hrx::kernels::test
 
-#define ONEBIT_KERNEL_TEST(Suite)       \
-    class Suite : public KernelTest {}; \
-    INSTANTIATE_TEST_SUITE_P(Driver, Suite, testing::ValuesIn(driver_names()), test_name)
+#define ONEBIT_KERNEL_TEST(Suite) ONEBIT_DRIVER_TEST(Suite, KernelTest)

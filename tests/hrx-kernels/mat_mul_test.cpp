@@ -1,22 +1,9 @@
 // If this fails, prompts are read wrongly: these kernels are the layers of a model for many tokens.
 #include "hrx/kernels/mat_mul.h"
-#include "tests/hrx-kernels/kernel_testing.h"
-#include "tests/hrx-kernels/reference_quants.h"
+#include "tests/hrx-kernels/products.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {
-
-MatMul packed(uint32_t columns, uint32_t units, uint32_t rows, uint32_t vectors) {
-    MatMul block{};
-    block.columns = columns;
-    block.rows = rows;
-    block.vectors = vectors;
-    block.weight_ne2 = block.weight_ne3 = block.in_ne2 = block.in_ne3 = 1;
-    block.weight_stride[0] = units;
-    block.in_stride[0] = columns;
-    block.out_stride[0] = rows;
-    return block;
-}
 
 // Numbers that f16 holds exactly.
 std::vector<float> exact_values(size_t count, uint32_t seed) {
@@ -45,23 +32,11 @@ protected:
     }
     static void compare(const MatMul& block, const std::vector<float>& seen, const std::vector<Weight>& weights,
                         const std::vector<float>& in, const Tolerance& allowed) {
-        for (uint32_t v = 0; v < block.vectors; ++v) {
-            for (uint32_t r = 0; r < block.rows; ++r) {
-                double sum = 0, scale = 0;
-                for (uint32_t k = 0; k < block.columns; ++k) {
-                    const Weight& weight = weights[size_t{r} * block.columns + k];
-                    const double x = in[size_t{v} * block.columns + k];
-                    sum += weight.value * x;
-                    scale += weight.magnitude * std::fabs(x);
-                }
-                ASSERT_TRUE(close(seen[size_t{v} * block.rows + r], sum, allowed.value, scale))
-                    << "row " << r << " vector " << v << " of " << block.columns << " x " << block.rows << " x "
-                    << block.vectors;
-            }
-        }
+        expect_product(weights, in, seen, block.columns, block.rows, block.vectors, allowed, "");
     }
 };
-INSTANTIATE_TEST_SUITE_P(Driver, MatMulTest, testing::ValuesIn(driver_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(Driver, MatMulTest, testing::ValuesIn(onebit::hrx::driver_names()),
+                         onebit::hrx::driver_test_name);
 
 TEST_P(MatMulTest, HalvesAtEveryEdge) {
     for (const uint32_t size : edge_sizes) {
@@ -70,15 +45,16 @@ TEST_P(MatMulTest, HalvesAtEveryEdge) {
             const uint32_t rows = dimension == 1 ? size : 17, vectors = dimension == 2 ? size : 18;
             const auto values = exact_values(size_t{columns} * rows, 1),
                        in = exact_values(size_t{columns} * vectors, 2);
-            check("f16", packed(columns, columns, rows, vectors), input(to_halves(values)), as_weights(values), in,
-                  tolerance("mat_mul, operands exact in f16"));
+            check("f16", packed<MatMul>(columns, columns, rows, vectors), input(to_halves(values)), as_weights(values),
+                  in, tolerance("mat_mul, operands exact in f16"));
         }
     }
 }
 
 TEST_P(MatMulTest, VectorsAreRoundedToHalves) {
     const auto values = exact_values(100 * 20, 3), in = Random(4).values(100 * 33);
-    check("f16", packed(100, 100, 20, 33), input(to_halves(values)), as_weights(values), in, tolerance("mat_mul"));
+    check("f16", packed<MatMul>(100, 100, 20, 33), input(to_halves(values)), as_weights(values), in,
+          tolerance("mat_mul"));
 }
 
 TEST_P(MatMulTest, QuantisedAtEveryEdge) {
@@ -94,8 +70,8 @@ TEST_P(MatMulTest, QuantisedAtEveryEdge) {
                 Random random(5);
                 const auto table = random_blocks(format, size_t{blocks} * rows, random);
                 const auto in = exact_values(size_t{columns} * vectors, 6);
-                check(format.name, packed(columns, blocks, rows, vectors), input(table), decode(format, table), in,
-                      tolerance("mat_mul"));
+                check(format.name, packed<MatMul>(columns, blocks, rows, vectors), input(table), decode(format, table),
+                      in, tolerance("mat_mul"));
             }
         }
     }
@@ -110,7 +86,7 @@ TEST_P(MatMulTest, BothOperandsOfHalves) {
     std::vector<Size> sizes = {{72, 300, 150}, {64, 256, 128}, {200, 1, 1}, {8, 257, 129}, {33, 40, 30}};
     for (const uint32_t size : edge_sizes) sizes.push_back({size, 9, 10});
     for (const Size& size : sizes) {
-        const MatMul block = packed(size.columns, size.columns, size.rows, size.vectors);
+        const MatMul block = packed<MatMul>(size.columns, size.columns, size.rows, size.vectors);
         const auto values = exact_values(size_t{size.columns} * size.rows, 7);
         const auto in = exact_values(size_t{size.columns} * size.vectors, 8);
         const auto out = output<float>(size_t{size.rows} * size.vectors);
@@ -122,7 +98,7 @@ TEST_P(MatMulTest, BothOperandsOfHalves) {
 
 // Two planes of weights for four planes of vectors, with gaps everywhere.
 TEST_P(MatMulTest, PlanesShareWeights) {
-    MatMul block = packed(20, 24, 6, 5);
+    MatMul block = packed<MatMul>(20, 24, 6, 5);
     block.weight_ne2 = 2;
     block.in_ne2 = 4;
     block.in_ne3 = 2;
@@ -163,7 +139,7 @@ TEST_P(MatMulTest, NanAndInfinityStayInTheirVector) {
     in[64 * 3 + 5] = NAN;
     in[64 * 7 + 5] = 1e6f;  // infinity as an f16
     const auto out = output<float>(40 * 20);
-    const MatMul block = packed(64, 64, 40, 20);
+    const MatMul block = packed<MatMul>(64, 64, 40, 20);
     run("mat_mul_f16", block, {out.binding(), bind(input(to_halves(values))), bind(input(in))});
     const auto seen = out.read();
     for (uint32_t i = 0; i < seen.size(); ++i) {
@@ -175,8 +151,8 @@ TEST_P(MatMulTest, NanAndInfinityStayInTheirVector) {
 
 TEST_P(MatMulTest, NoRowsAndNoVectors) {
     const auto none = output<float>(0);
-    run("mat_mul_f16", packed(64, 64, 0, 4), {none.binding(), none.binding(), none.binding()});
-    run("mat_mul_q4_k", packed(256, 1, 4, 0), {none.binding(), none.binding(), none.binding()});
+    run("mat_mul_f16", packed<MatMul>(64, 64, 0, 4), {none.binding(), none.binding(), none.binding()});
+    run("mat_mul_q4_k", packed<MatMul>(256, 1, 4, 0), {none.binding(), none.binding(), none.binding()});
     none.read();
 }
 

@@ -45,7 +45,8 @@ protected:
         return out.read();
     }
 };
-INSTANTIATE_TEST_SUITE_P(Driver, MatVecInt8Test, testing::ValuesIn(driver_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(Driver, MatVecInt8Test, testing::ValuesIn(onebit::hrx::driver_names()),
+                         onebit::hrx::driver_test_name);
 
 TEST_P(MatVecInt8Test, VectorsAtEveryEdge) {
     for (const uint32_t blocks : {1u, 3u, 4u, 5u, 31u, 32u, 33u, 128u}) {

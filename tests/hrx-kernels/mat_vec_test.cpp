@@ -1,41 +1,15 @@
 // If this fails, every decoded token is wrong: these kernels are the layers of a model for one token.
 #include "hrx/kernels/mat_vec.h"
-#include "tests/hrx-kernels/kernel_testing.h"
-#include "tests/hrx-kernels/reference_quants.h"
+#include "tests/hrx-kernels/products.h"
 
 namespace onebit::hrx::kernels::test {
 namespace {
 
 ONEBIT_KERNEL_TEST(MatVecTest);
 
-MatVec packed(uint32_t columns, uint32_t units, uint32_t rows, uint32_t vectors) {
-    MatVec block{};
-    block.columns = columns;
-    block.rows = rows;
-    block.vectors = vectors;
-    block.weight_ne2 = block.weight_ne3 = block.in_ne2 = block.in_ne3 = 1;
-    block.weight_stride[0] = units;
-    block.in_stride[0] = columns;
-    block.out_stride[0] = rows;
-    return block;
-}
-
-// Row by row; the vectors of one plane.
 void compare(const std::vector<Weight>& weights, const std::vector<float>& in, const std::vector<float>& seen,
              uint32_t columns, uint32_t rows, uint32_t vectors, const std::string& name) {
-    for (uint32_t v = 0; v < vectors; ++v) {
-        for (uint32_t r = 0; r < rows; ++r) {
-            double sum = 0, scale = 0;
-            for (uint32_t k = 0; k < columns; ++k) {
-                const Weight& weight = weights[size_t{r} * columns + k];
-                const double x = in[size_t{v} * columns + k];
-                sum += weight.value * x;
-                scale += weight.magnitude * std::fabs(x);
-            }
-            ASSERT_TRUE(close(seen[size_t{v} * rows + r], sum, tolerance("mat_vec").value, scale))
-                << name << " row " << r << " vector " << v << " columns " << columns;
-        }
-    }
+    expect_product(weights, in, seen, columns, rows, vectors, tolerance("mat_vec"), name);
 }
 
 TEST_P(MatVecTest, PlainAtEveryEdge) {
@@ -56,7 +30,7 @@ TEST_P(MatVecTest, PlainAtEveryEdge) {
                     weights.push_back({weight, std::fabs(weight)});
                 }
                 const auto out = output<float>(size_t{rows} * vectors);
-                run("mat_vec_" + type, packed(columns, columns, rows, vectors),
+                run("mat_vec_" + type, packed<MatVec>(columns, columns, rows, vectors),
                     {out.binding(), type == "f32" ? bind(input(values)) : bind(input(shorts)), bind(input(in))});
                 compare(weights, in, out.read(), columns, rows, vectors, type);
             }
@@ -76,7 +50,7 @@ TEST_P(MatVecTest, QuantisedAtEveryEdge) {
                 const auto table = random_blocks(format, size_t{blocks} * rows, random);
                 const auto in = random.values(columns);
                 const auto out = output<float>(rows);
-                run("mat_vec_" + format.name, packed(columns, blocks, rows, 1),
+                run("mat_vec_" + format.name, packed<MatVec>(columns, blocks, rows, 1),
                     {out.binding(), bind(input(table)), bind(input(in))});
                 compare(decode(format, table), in, out.read(), columns, rows, 1, format.name);
             }
@@ -87,7 +61,7 @@ TEST_P(MatVecTest, QuantisedAtEveryEdge) {
 // Two planes of weights for four planes of vectors, with gaps everywhere.
 TEST_P(MatVecTest, PlanesShareWeights) {
     const Format& q8 = format("q8_0");
-    MatVec block = packed(64, 3, 5, 2);
+    MatVec block = packed<MatVec>(64, 3, 5, 2);
     block.weight_ne2 = 2;
     block.in_ne2 = 4;
     block.in_ne3 = 2;
@@ -131,7 +105,7 @@ TEST_P(MatVecTest, NanAndInfinity) {
     weights[128 + 9] = INFINITY;
     in[9] = 1;
     const auto out = output<float>(6);
-    run("mat_vec_f16", packed(64, 64, 6, 1), {out.binding(), bind(input(to_halves(weights))), bind(input(in))});
+    run("mat_vec_f16", packed<MatVec>(64, 64, 6, 1), {out.binding(), bind(input(to_halves(weights))), bind(input(in))});
     const auto seen = out.read();
     EXPECT_TRUE(std::isnan(seen[1]));
     EXPECT_EQ(seen[2], INFINITY);
@@ -140,8 +114,8 @@ TEST_P(MatVecTest, NanAndInfinity) {
 
 TEST_P(MatVecTest, NoRowsAndNoVectors) {
     const auto none = output<float>(0);
-    run("mat_vec_f16", packed(64, 64, 0, 1), {none.binding(), none.binding(), none.binding()});
-    run("mat_vec_q4_k", packed(256, 1, 4, 0), {none.binding(), none.binding(), none.binding()});
+    run("mat_vec_f16", packed<MatVec>(64, 64, 0, 1), {none.binding(), none.binding(), none.binding()});
+    run("mat_vec_q4_k", packed<MatVec>(256, 1, 4, 0), {none.binding(), none.binding(), none.binding()});
     none.read();
 }
 

@@ -77,7 +77,8 @@ protected:
         }
     }
 };
-INSTANTIATE_TEST_SUITE_P(Driver, RopeTest, testing::ValuesIn(driver_names()), test_name);
+INSTANTIATE_TEST_SUITE_P(Driver, RopeTest, testing::ValuesIn(onebit::hrx::driver_names()),
+                         onebit::hrx::driver_test_name);
 
 std::vector<int32_t> counted(uint32_t count, int32_t first) {
     std::vector<int32_t> positions(count);

@@ -12,17 +12,9 @@
 #include "hrx/loom/library.h"
 #include "hrx/loom/specialiser.h"
 #include "hrx/runtime/hrx.hpp"
+#include "tests/must.h"
 
 namespace onebit::loom::test {
-
-template <typename T>
-T must(Result<T> result) {
-    if (!result.ok()) throw std::runtime_error(result.error().message());
-    return std::move(result).value();
-}
-inline void must(const Result<void>& result) {
-    if (!result.ok()) throw std::runtime_error(result.error().message());
-}
 
 class Folder {
 public:
