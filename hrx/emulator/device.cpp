@@ -246,8 +246,9 @@ bool Device::process(Queue& queue) {
 }
 
 void Device::processor_main() {
-    while (!stop_.load()) {
-        const u64 seen = activity().count();
+    for (;;) {
+        const u64 seen = activity().count();  // before the flag: who sets it counts afterwards, so no wait misses it
+        if (stop_.load()) return;
         bool progress = false;
         std::vector<Queue*> work;
         {
@@ -282,8 +283,9 @@ void Device::copy_later(std::function<void()> copy, std::vector<Signal*> after, 
 }
 
 void Device::copy_main() {
-    while (!stop_.load()) {
+    for (;;) {
         const u64 seen = activity().count();
+        if (stop_.load()) return;
         std::optional<Copy> ready;
         {
             std::lock_guard lock(mutex_);
@@ -326,8 +328,9 @@ void Device::unwatch(Signal* signal) {
 }
 
 void Device::event_main() {
-    while (!stop_.load()) {
+    for (;;) {
         const u64 seen = activity().count();
+        if (stop_.load()) return;
         std::optional<Watch> ready;
         i64 value = 0;
         {

@@ -39,6 +39,16 @@ TEST_F(Hsa, InitialisationIsCounted) {
     EXPECT_GT(time, 0u);
 }
 
+// A shut-down that meets a thread on its way to sleep must wake it: the flag and the count are read in this order for
+// it.
+TEST(HsaWithoutInit, EndsAtAnyMomentAfterItsStart) {
+    for (int i = 0; i < 500; ++i) {
+        ASSERT_EQ(HSA(hsa_init)(), HSA_STATUS_SUCCESS);
+        for (int spin = 0; spin < i * 20; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+        ASSERT_EQ(HSA(hsa_shut_down)(), HSA_STATUS_SUCCESS);
+    }
+}
+
 TEST(HsaWithoutInit, SaysSo) {
     std::uint64_t time = 0;
     EXPECT_EQ(HSA(hsa_system_get_info)(HSA_SYSTEM_INFO_TIMESTAMP, &time), HSA_STATUS_ERROR_NOT_INITIALIZED);
