@@ -1,25 +1,12 @@
 // The parts of kernel_set.h that need no list of kernels.
-#include <charconv>
 #include <string>
 #include <vector>
 
 #include "base/nearest.h"
 #include "hrx/kernels/kernel_set.h"
+#include "hrx/loom/targets.h"
 
 namespace onebit::loom {
-namespace {
-
-// The number of "sm_90"; 0 when it is no such name.
-uint32_t nvidia_number(std::string_view architecture) {
-    uint32_t number = 0;
-    if (!architecture.starts_with("sm_")) return 0;
-    const std::string_view digits = architecture.substr(3);
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    return problem == std::errc{} && end == digits.data() + digits.size() ? number : 0;
-}
-
-}  // namespace
-
 Result<const Constant*> find_constant(const Kernel& kernel, std::string_view name) {
     std::vector<std::string> names;
     for (const Constant& constant : kernel.constants) {

@@ -3,21 +3,9 @@
 #include <charconv>
 
 #include "hrx/loom/bitcode_seal.h"
+#include "hrx/loom/targets.h"
 
 namespace onebit::loom {
-namespace {
-
-// The number of "sm_90"; 0 when it is no such name.
-uint32_t nvidia_number(std::string_view architecture) {
-    uint32_t number = 0;
-    if (!architecture.starts_with("sm_")) return 0;
-    const std::string_view digits = architecture.substr(3);
-    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    return problem == std::errc{} && end == digits.data() + digits.size() ? number : 0;
-}
-
-}  // namespace
-
 Result<const Target*> target_for(std::string_view architecture) {
     if (const Target* target = find_target(architecture)) return target;
     const Target* newest = nullptr;

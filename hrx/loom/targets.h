@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <string_view>
 
@@ -35,6 +36,15 @@ constexpr const Target* find_target(std::string_view name) {
         if (target.name == name) return &target;
     }
     return nullptr;
+}
+
+// The number of "sm_90"; 0 when it is no such name.
+inline uint32_t nvidia_number(std::string_view architecture) {
+    uint32_t number = 0;
+    if (!architecture.starts_with("sm_")) return 0;
+    const std::string_view digits = architecture.substr(3);
+    const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return problem == std::errc{} && end == digits.data() + digits.size() ? number : 0;
 }
 
 }  // namespace onebit::loom
