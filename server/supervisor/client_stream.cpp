@@ -61,41 +61,65 @@ bool ClientStream::wait(short events, Clock::time_point until) const {
 
 bool ClientStream::wait_readable() const { return has_buffered() || wait(POLLIN, deadline_); }
 
+ssize_t ClientStream::receive(char* target, size_t room) {
+    ssize_t got = 0;
+    for (;;) {
+        // checked here too: a client that always has one more byte ready never waits
+        if (Clock::now() >= deadline_) {
+            timed_out_ = true;
+            return -1;
+        }
+        got = ::recv(socket_, target, room, MSG_DONTWAIT);
+        if (got >= 0) break;
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN && errno != EWOULDBLOCK) return -1;
+        if (!wait(POLLIN, deadline_)) {
+            timed_out_ = true;
+            return -1;
+        }
+    }
+    const uint64_t before = received_ / kBytesPerSecond;
+    received_ += static_cast<uint64_t>(got);
+    deadline_ += std::chrono::seconds(received_ / kBytesPerSecond - before);
+    return got;
+}
+
 ssize_t ClientStream::read(char* data, size_t size) {
     if (size == 0) return 0;
     if (!has_buffered()) {
         begin_ = end_ = 0;
         // a large read goes straight to its place
-        bool direct = size >= buffer_.size();
-        char* target = direct ? data : buffer_.data();
-        size_t room = direct ? size : buffer_.size();
-        ssize_t got = 0;
-        for (;;) {
-            // checked here too: a client that always has one more byte ready never waits
-            if (Clock::now() >= deadline_) {
-                timed_out_ = true;
-                return -1;
-            }
-            got = ::recv(socket_, target, room, MSG_DONTWAIT);
-            if (got >= 0) break;
-            if (errno == EINTR) continue;
-            if (errno != EAGAIN && errno != EWOULDBLOCK) return -1;
-            if (!wait(POLLIN, deadline_)) {
-                timed_out_ = true;
-                return -1;
-            }
-        }
-        if (got == 0) return 0;
-        uint64_t before = received_ / kBytesPerSecond;
-        received_ += static_cast<uint64_t>(got);
-        deadline_ += std::chrono::seconds(received_ / kBytesPerSecond - before);
-        if (direct) return got;
+        if (size >= buffer_.size()) return receive(data, size);
+        const ssize_t got = receive(buffer_.data(), buffer_.size());
+        if (got <= 0) return got;
         end_ = static_cast<size_t>(got);
     }
     size_t count = std::min(size, end_ - begin_);
     std::memcpy(data, buffer_.data() + begin_, count);
     begin_ += count;
     return static_cast<ssize_t>(count);
+}
+
+ssize_t ClientStream::fill() {
+    if (begin_ > 0) {
+        std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+        end_ -= begin_;
+        begin_ = 0;
+    }
+    if (end_ == buffer_.size()) buffer_.resize(buffer_.size() * 2);
+    const ssize_t got = receive(buffer_.data() + end_, buffer_.size() - end_);
+    if (got > 0) end_ += static_cast<size_t>(got);
+    return got;
+}
+
+void ClientStream::replace_buffered(size_t count, std::string_view with) {
+    std::vector<char> bytes(with.begin(), with.end());
+    bytes.insert(bytes.end(), buffer_.begin() + static_cast<ptrdiff_t>(begin_ + count),
+                 buffer_.begin() + static_cast<ptrdiff_t>(end_));
+    begin_ = 0;
+    end_ = bytes.size();
+    if (bytes.size() < kBuffer) bytes.resize(kBuffer);
+    buffer_ = std::move(bytes);
 }
 
 ssize_t ClientStream::write(const char* data, size_t size) {

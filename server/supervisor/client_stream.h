@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <cpp-httplib/httplib.h>
@@ -25,6 +26,11 @@ public:
     // No read or write for this long while the response is written ends the connection.
     void set_write_timeout(std::chrono::milliseconds limit) { write_timeout_ = limit; }
     bool has_buffered() const { return begin_ < end_; }
+    std::string_view buffered() const { return {buffer_.data() + begin_, end_ - begin_}; }
+    // Reads more behind what is buffered. As read(): 0 at the end of the connection, negative for a failure.
+    ssize_t fill();
+    // Puts other bytes in the place of the first ones that are buffered.
+    void replace_buffered(size_t count, std::string_view with);
     // The response being written is the connection's last.
     void set_last() { last_ = true; }
     bool last() const { return last_; }
@@ -44,6 +50,7 @@ public:
 
 private:
     bool wait(short events, Clock::time_point until) const;
+    ssize_t receive(char* target, size_t room);
 
     int socket_;
     std::vector<char> buffer_;

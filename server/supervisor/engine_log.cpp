@@ -104,4 +104,13 @@ std::string EngineLog::summary() const {
     return errors.empty() ? all : errors;
 }
 
+bool EngineLog::tells_wrong_arguments() const {
+    // common/arg.cpp
+    constexpr std::string_view kStarts[] = {"error: invalid argument", "error while handling argument",
+                                            "error while handling environment variable", "invalid device"};
+    return std::any_of(lines_.begin(), lines_.end(), [&](const std::string& line) {
+        return std::any_of(std::begin(kStarts), std::end(kStarts), [&](auto start) { return line.starts_with(start); });
+    });
+}
+
 }  // namespace onebit

@@ -50,6 +50,8 @@ struct EngineStatus {
     std::map<std::pair<std::string, std::string>, uint64_t> member_failures;  // by member, and "crash" or "hang"
     std::string last_failure;  // signal or exit code, and the last lines of its error output; empty if none
     std::chrono::milliseconds retry_after{0};  // until the next start, while it waits
+    bool stalled = false;                      // ready, but half the time is over after which it counts as hung
+    bool ended_by_others = false;  // the last child got a signal that was not ours, the OOM killer's included
 };
 
 // Thread rules: every member function may be called from any thread.
@@ -67,7 +69,8 @@ public:
     // What the present child's tandem did; without a name when it has none.
     TandemReport tandem() const;
 
-    // Waits until ready; error unavailable with last_failure when it failed, timeout otherwise.
+    // Waits until ready; error usage when llama.cpp does not take its arguments, unavailable with last_failure when it
+    // failed otherwise, timeout.
     Result<void> wait_ready(std::chrono::milliseconds limit) const;
 
     // Requests in flight: a hang is a graph, or a request, without any progress for the time limit.

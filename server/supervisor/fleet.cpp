@@ -123,6 +123,8 @@ void Fleet::load_on_thread(const PlacePtr& place) {
         if (ready.error().code != ErrorCode::timeout) {
             place->phase = Phase::failed;
             place->failure = ready.error();
+            // wrong arguments are the server's, not those of a request
+            if (place->failure.code == ErrorCode::usage) place->failure.code = ErrorCode::unavailable;
             place->failed_at = now_();
             log_error("server", "model " + id + ": " + ready.error().message());
             changed_.notify_all();

@@ -11,7 +11,9 @@
 #include <limits>
 
 #include "server/supervisor/connection_queue.h"
+#include "server/supervisor/http_head.h"
 #include "server/supervisor/port_owner.h"
+#include "server/supervisor/responses.h"
 
 namespace onebit {
 namespace {
@@ -27,8 +29,8 @@ void close_gently(int socket) {
     ::shutdown(socket, SHUT_WR);
     char scratch[16384];
     size_t total = 0;
-    auto until = ClientStream::Clock::now() + std::chrono::milliseconds(100);
-    while (total < (1u << 20)) {
+    auto until = ClientStream::Clock::now() + std::chrono::milliseconds(500);
+    while (total < (4u << 20)) {
         auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - ClientStream::Clock::now()).count();
         pollfd entry{socket, POLLIN, 0};
         if (left <= 0 || ::poll(&entry, 1, static_cast<int>(left)) <= 0) break;
@@ -37,6 +39,16 @@ void close_gently(int socket) {
         total += static_cast<size_t>(got);
     }
     ::close(socket);
+}
+
+void write_refusal(ClientStream& stream, const HeadFault& fault, const std::string& method) {
+    const std::string body = error_body(fault.status, error_type(fault.status), fault.message);
+    std::string text = "HTTP/1.1 " + std::to_string(fault.status) + " " + httplib::status_message(fault.status) +
+                       "\r\nServer: 1bit\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n";
+    if (fault.allow) text += "Allow: " + std::string(kMethods) + "\r\n";
+    text += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+    if (method != "HEAD") text += body;
+    stream.write(text.data(), text.size());
 }
 
 }  // namespace
@@ -131,6 +143,35 @@ bool HttpServer::wait_for_request(ClientStream& stream, bool first) {
     }
 }
 
+bool HttpServer::take_head(ClientStream& stream, const std::string& client) {
+    HeadReader reader;
+    HeadFault fault;
+    for (;;) {
+        const HeadReader::State state = reader.look(stream.buffered());
+        if (state == HeadReader::State::complete) {
+            if (auto head = reader.rewritten(stream.buffered())) stream.replace_buffered(reader.length(), *head);
+            return true;
+        }
+        if (state == HeadReader::State::fault) {
+            fault = reader.fault();
+            break;
+        }
+        const ssize_t got = stream.fill();
+        if (got > 0) continue;
+        if (stream.buffered().empty()) return false;
+        if (got == 0)
+            fault = {400, "request: ended inside its head"};
+        else if (stream.timed_out())
+            fault = {408, "request: its head did not arrive within the read time-out"};
+        else
+            return false;
+        break;
+    }
+    write_refusal(stream, fault, reader.method());
+    if (head_refused_) head_refused_(fault.status, reader.method(), reader.target(), client);
+    return false;
+}
+
 bool HttpServer::process_and_close_socket(socket_t socket) {
     {
         std::lock_guard lock(mutex_);
@@ -149,6 +190,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
             while (svr_sock_ != INVALID_SOCKET && wait_for_request(stream, first)) {
                 first = false;
                 stream.begin_request(read_timeout_ ? read_timeout_() : std::chrono::milliseconds(60000));
+                if (!take_head(stream, remote)) break;
                 bool closed = false;
                 result = process_request(stream, remote, remote_port, local, local_port, false, closed, nullptr);
                 if (request_end_) request_end_();

@@ -26,6 +26,12 @@ public:
     void set_read_timeout_source(std::function<std::chrono::milliseconds()> source) {
         read_timeout_ = std::move(source);
     }
+    // Called for a head that was refused before it became a request: its status, and what is known of it.
+    void set_head_refused(
+        std::function<void(int status, const std::string& method, const std::string& target, const std::string& client)>
+            handler) {
+        head_refused_ = std::move(handler);
+    }
     // Called when a request and its response are through, or failed.
     void set_request_end(std::function<void()> handler) { request_end_ = std::move(handler); }
 
@@ -43,10 +49,13 @@ public:
 private:
     bool process_and_close_socket(socket_t socket) override;
     bool wait_for_request(ClientStream& stream, bool first);
+    // Reads a whole head into the stream's buffer. False: it was refused, or the client is gone.
+    bool take_head(ClientStream& stream, const std::string& client);
 
     size_t max_connections_;
     std::function<std::chrono::milliseconds()> read_timeout_;
     std::function<void()> request_end_;
+    std::function<void(int, const std::string&, const std::string&, const std::string&)> head_refused_;
     UniqueFd drain_event_;
     mutable std::mutex mutex_;
     std::unordered_set<int> sockets_;

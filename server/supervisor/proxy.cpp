@@ -2,6 +2,7 @@
 
 #include <strings.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <thread>
@@ -85,11 +86,12 @@ void copy_headers(const EngineResponseHead& head, httplib::Response& response) {
 class ProxyStream {
 public:
     ProxyStream(Fleet::Lease lease, std::shared_ptr<RequestScope> scope, std::string path, int client,
-                const ProxyTimes& times)
+                std::unique_ptr<FatalRequests::Flight> flight, const ProxyTimes& times)
         : exchange(client),
           lease_(std::move(lease)),
           scope_(std::move(scope)),
           path_(std::move(path)),
+          flight_(std::move(flight)),
           times_(times),
           generation_(lease_.engine().generation()) {}
 
@@ -99,27 +101,41 @@ public:
 
     RequestScope& scope() { return *scope_; }
     Fleet::Lease& lease() { return lease_; }
+    // The engine's response is whole.
+    void answered() {
+        if (flight_) flight_->answered();
+    }
     void set_events(bool events, bool head_pending) { events_ = events, head_pending_ = head_pending; }
 
     struct Failure {
         std::string message;
         const char* code;  // empty: the status
+        std::chrono::milliseconds retry_after{0};
+        bool repeat = true;  // it may help to send the request again
         std::string body() const { return error_body(503, "engine_failed", message, code); }
     };
 
     // Why the engine is gone. Its watcher may learn it a moment after us.
     Failure failure() {
         EngineStatus status;
-        for (int i = 0; i < 40; i++) {
+        bool known = false;
+        for (int i = 0; i < 40 && !known; i++) {
+            if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(25));
             status = lease_.engine().status();
-            bool noticed = status.state != EngineState::ready || lease_.engine().generation() != generation_;
-            if (noticed) break;
-            std::this_thread::sleep_for(std::chrono::milliseconds(25));
+            known = status.state != EngineState::ready || lease_.engine().generation() != generation_;
         }
-        const bool known = status.state != EngineState::ready || lease_.engine().generation() != generation_;
-        return {"the engine of model '" + lease_.model() + "' ended during the request" +
-                    (status.last_failure.empty() ? "" : ": " + status.last_failure) + "; the request may be repeated",
-                known && !status.failed_member.empty() ? "member_failed" : ""};
+        Failure why;
+        const bool member = known && !status.failed_member.empty();
+        why.code = member ? "member_failed" : "";
+        why.retry_after = status.retry_after;
+        // who stops an engine has a reason that lies in no request
+        const bool ended_itself = status.state != EngineState::stopping && status.state != EngineState::stopped;
+        if (flight_ && known && ended_itself) why.repeat = !flight_->engine_ended(member || status.ended_by_others);
+        why.message = "the engine of model '" + lease_.model() + "' ended during the request" +
+                      (status.last_failure.empty() ? "" : ": " + status.last_failure) +
+                      (why.repeat ? "; the request may be repeated"
+                                  : "; the same request is refused for some minutes, because it may be what ends it");
+        return why;
     }
 
     void answer_failure(httplib::Response& response, EngineIo result) {
@@ -133,8 +149,11 @@ public:
         if (garbled)
             return answer_error(response, 502, "engine_failed",
                                 "the engine of model '" + lease_.model() + "' gave an answer that is not HTTP");
-        response.set_header("Retry-After", "1");
         const Failure why = failure();
+        if (why.repeat)
+            response.set_header(
+                "Retry-After",
+                std::to_string(std::max<int64_t>(1, std::chrono::ceil<std::chrono::seconds>(why.retry_after).count())));
         answer_error(response, 503, "engine_failed", why.message, why.code);
     }
 
@@ -150,6 +169,7 @@ public:
                 remember_end(count);
                 return write(sink, {buffer_.data(), count});
             case EngineIo::end:
+                answered();
                 if (sink.done) sink.done();
                 return true;
             case EngineIo::timeout:
@@ -234,6 +254,7 @@ private:
     Fleet::Lease lease_;
     std::shared_ptr<RequestScope> scope_;
     std::string path_;
+    std::unique_ptr<FatalRequests::Flight> flight_;
     ProxyTimes times_;
     uint64_t generation_;
     bool events_ = false, head_pending_ = false;
@@ -253,7 +274,8 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
     scope->record.model = lease.model();
     std::filesystem::path socket = lease.engine().socket();
     const std::string path = request.target.substr(0, request.target.find('?'));
-    auto stream = std::make_shared<ProxyStream>(std::move(lease), scope, path, details.client, times);
+    auto stream =
+        std::make_shared<ProxyStream>(std::move(lease), scope, path, details.client, std::move(details.flight), times);
     std::string head_text = engine_head(request, details);
     EngineIo result = stream->exchange.send(socket, head_text, details.body);
     if (result != EngineIo::ok) return stream->answer_failure(response, result);
@@ -292,6 +314,7 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
             done += count;
         }
         if (done < body.size()) return stream->answer_failure(response, result);
+        stream->answered();
         if (auto fault = head.status == 500 ? client_fault(path, body) : std::nullopt) {
             head.status = 400;
             body = std::move(*fault);

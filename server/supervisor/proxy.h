@@ -7,6 +7,7 @@
 
 #include <cpp-httplib/httplib.h>
 
+#include "server/supervisor/fatal_requests.h"
 #include "server/supervisor/fleet.h"
 #include "server/supervisor/request_scope.h"
 
@@ -22,14 +23,15 @@ struct ProxyTimes {
 struct ProxyRequest {
     std::string content_type;
     std::string body;
-    bool stream = false;  // the body asks for server-sent events
-    int client = -1;      // the client's socket, watched for a hang-up
+    bool stream = false;                            // the body asks for server-sent events
+    int client = -1;                                // the client's socket, watched for a hang-up
+    std::unique_ptr<FatalRequests::Flight> flight;  // unset: a request that is not watched for what it does to engines
 };
 
 // Fills `response`; streams hold lease and scope until they end. The engine's connection is closed as soon as the
 // client leaves. If the engine dies: 503 of type engine_failed, with code member_failed where a member of its tandem
-// did it, when nothing was sent yet; an error event and a proper end in an event stream; else the connection breaks
-// off, so that the client sees an incomplete body.
+// did it, when nothing was sent yet, with Retry-After unless the request is the likely cause; an error event and a
+// proper end in an event stream; else the connection breaks off, so that the client sees an incomplete body.
 void proxy_request(const httplib::Request& request, httplib::Response& response, Fleet::Lease lease,
                    ProxyRequest details, const std::shared_ptr<RequestScope>& scope, const ProxyTimes& times = {});
 

@@ -136,9 +136,6 @@ bool Supervisor::own_get(const httplib::Request& request, httplib::Response& res
         metrics_route(response);
     } else if (path == "/onebit/ps") {
         ps_route(response);
-    } else if (path == "/onebit/load" || path == "/onebit/unload" || path == "/onebit/reload") {
-        response.set_header("Allow", "POST");
-        answer_error(response, 405, "invalid_request_error", "method: expected POST, found " + request.method);
     } else if (path == "/" || path == "/index.html") {
         answer_error(response, 404, "not_found_error", "this build has no web page; the API is under /v1");
     } else {
@@ -180,9 +177,11 @@ bool Supervisor::own_post(const httplib::Request& request, httplib::Response& re
 void Supervisor::health(httplib::Response& response) const {
     std::vector<EngineView> engines = fleet_->engines();
     json loaded = json::array();
-    const EngineView *loading = nullptr, *failed = nullptr;
+    const EngineView *loading = nullptr, *failed = nullptr, *stalled = nullptr;
     for (const EngineView& engine : engines) {
-        if (engine.status.state == EngineState::ready && !engine.failed)
+        if (engine.status.state == EngineState::ready && engine.status.stalled)
+            stalled = &engine;
+        else if (engine.status.state == EngineState::ready && !engine.failed)
             loaded.push_back(engine.id);
         else if (engine.failed || engine.status.state == EngineState::failed)
             failed = &engine;
@@ -198,13 +197,21 @@ void Supervisor::health(httplib::Response& response) const {
     if (loading) {
         auto wait = std::max<int64_t>(1, (loading->status.retry_after.count() + 999) / 1000);
         response.set_header("Retry-After", std::to_string(wait));
-        json body = {{"status", "loading"},
+        const bool again = !loading->status.last_failure.empty();
+        json body = {{"status", again ? "restarting" : "loading"},
                      {"model", loading->id},
                      {"progress", rounded(loading->status.load_progress)},
-                     {"error", unavailable_object("Loading model")}};
+                     {"error", unavailable_object(again ? "the engine ended and is started again" : "Loading model")}};
         if (loading->status.restarts > 0) body["restarts"] = loading->status.restarts;
         if (!loading->status.last_failure.empty()) body["last_failure"] = loading->status.last_failure;
         return answer_json(response, 503, body);
+    }
+    if (stalled) {
+        response.set_header("Retry-After", "5");
+        return answer_json(response, 503,
+                           {{"status", "stalled"},
+                            {"model", stalled->id},
+                            {"error", unavailable_object("the engine gives no sign of progress")}});
     }
     if (failed) {
         std::string reason = failed->failed && failed->failure.code != ErrorCode::internal

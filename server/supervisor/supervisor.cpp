@@ -1,93 +1,16 @@
 #include "server/supervisor/supervisor.h"
 
 #include <signal.h>
-#include <strings.h>
-
 #include <algorithm>
-#include <charconv>
-#include <set>
-
-#include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "server/supervisor/request_body.h"
-#include "server/supervisor/request_check.h"
+#include "server/supervisor/known_routes.h"
 #include "server/supervisor/responses.h"
 #include "server/supervisor/web_page.h"
 
 namespace onebit {
 
-using nlohmann::json;
-
-struct Supervisor::Context {
-    std::shared_ptr<RequestScope> scope;
-    std::shared_ptr<const State> state;
-    std::string path;  // as in the request line, without the query
-    std::string content_type;
-};
-
 namespace {
-
-// Requests that look at an engine or set it up: they neither load a model nor keep it awake.
-bool only_looks(const std::string& method, const std::string& path) {
-    if (path == "/v1/streams/lookup" || path == "/props" || path == "/lora-adapters" || path.starts_with("/slots"))
-        return true;
-    return method == "DELETE";
-}
-
-// GET routes of the engine; anything else is not found while no engine can be asked.
-bool engine_get_path(const std::string& path) {
-    static const std::set<std::string> kPaths = {"/props",     "/slots", "/lora-adapters",
-                                                 "/v1/stream", "/tools", "/cors-proxy"};
-    return kPaths.count(path) > 0;
-}
-
-bool starts_with_nocase(std::string_view text, std::string_view prefix) {
-    return text.size() >= prefix.size() && strncasecmp(text.data(), prefix.data(), prefix.size()) == 0;
-}
-
-// curl -d names JSON a form, so only what is surely something else is passed unread.
-bool is_json_body(std::string_view type) {
-    for (std::string_view other : {"multipart/", "application/octet-stream", "audio/", "image/", "video/"})
-        if (starts_with_nocase(type, other)) return false;
-    return true;
-}
-
-// The value of a short text field of a multipart body; empty if it is not there.
-std::string multipart_field(std::string_view body, std::string_view type, std::string_view name) {
-    size_t at = type.find("boundary=");
-    if (at == std::string_view::npos) return {};
-    std::string_view boundary = type.substr(at + 9);
-    boundary = boundary.substr(0, boundary.find(';'));
-    if (boundary.size() >= 2 && boundary.front() == '"' && boundary.back() == '"')
-        boundary = boundary.substr(1, boundary.size() - 2);
-    if (boundary.empty()) return {};
-    std::string line = "--" + std::string(boundary), wanted = "name=\"" + std::string(name) + "\"";
-    size_t part = body.find(line);
-    while (part != std::string_view::npos) {
-        part += line.size();
-        size_t head_end = body.find("\r\n\r\n", part);
-        if (head_end == std::string_view::npos || head_end - part > 4096) return {};
-        std::string_view head = body.substr(part, head_end - part);
-        size_t next = body.find(line, head_end);
-        if (head.find(wanted) != std::string_view::npos && head.find("filename=") == std::string_view::npos) {
-            std::string_view value = body.substr(head_end + 4, 1024);
-            return std::string(value.substr(0, value.find("\r\n")));
-        }
-        part = next;
-    }
-    return {};
-}
-
-// A request of the page that this server gave out, not of a program that polls.
-bool from_our_page(const httplib::Request& request) {
-    if (request.get_header_value("Sec-Fetch-Site") == "same-origin") return true;
-    std::string referer = request.get_header_value("Referer");
-    size_t start = referer.find("://");
-    if (start == std::string::npos) return false;
-    std::string authority = referer.substr(start + 3);
-    return authority.substr(0, authority.find('/')) == request.get_header_value("Host");
-}
 
 Fleet::Resolve catalog_resolver(const ServeConfig& config, const CatalogFolders& folders) {
     return [config, folders](const std::string& name) {
@@ -109,11 +32,6 @@ FleetLimits limits_of(const ServeConfig& config) {
 
 }  // namespace
 
-Supervisor::Context& Supervisor::context() {
-    thread_local Context context;
-    return context;
-}
-
 Supervisor::Supervisor(ServerContext context, SupervisorParts parts)
     : context_(std::move(context)), parts_(std::move(parts)) {
     state_ = std::make_shared<const State>(State{context_.config, AccessRules(context_.config)});
@@ -133,6 +51,11 @@ std::shared_ptr<const Supervisor::State> Supervisor::state() const {
 void Supervisor::set_up_routes() {
     http_.set_default_headers({{"Server", "1bit"}});
     http_.set_read_timeout_source([this] { return std::chrono::milliseconds(state()->config.read_timeout); });
+    http_.set_head_refused(
+        [this](int status, const std::string& method, const std::string& target, const std::string& client) {
+            RequestScope scope(metrics_, printable(method), printable(target), client);
+            scope.record.status = status;
+        });
     http_.set_request_end([this] {
         Context& here = context();
         here.scope.reset();
@@ -218,6 +141,14 @@ httplib::Server::HandlerResponse Supervisor::before_routing(httplib::Request& re
         refuse(response, Error{ErrorCode::unavailable, "server", "a running server", "one that is stopping", ""}, {});
         return Handler::Handled;
     }
+    if (const std::string_view allow = methods_of(here.path); !allow.empty() && !has_method(allow, request.method)) {
+        record.status = 405;
+        response.set_header("Allow", std::string(allow));
+        response.set_header("Connection", "close");  // its body was not read
+        answer_error(response, 405, error_type(405),
+                     "method: expected one of " + std::string(allow) + ", found " + request.method);
+        return Handler::Handled;
+    }
     here.content_type = request.get_header_value("Content-Type");
     request.headers.erase("Content-Type");
     request.ranges.clear();
@@ -244,9 +175,6 @@ void Supervisor::on_error(const httplib::Request& request, httplib::Response& re
         case 408:
             message = "the request did not arrive within the read time-out";
             break;
-        case 414:
-            message = "request line: longer than 32768 bytes";
-            break;
         case 415:
             message = "Content-Encoding header: compressed bodies are not supported";
             break;
@@ -260,168 +188,6 @@ void Supervisor::on_error(const httplib::Request& request, httplib::Response& re
             break;
     }
     answer_error(response, response.status, error_type(response.status), message);
-}
-
-void Supervisor::refuse(httplib::Response& response, const Error& error, std::chrono::milliseconds retry_after) {
-    context().scope->record.status = http_status(error.code);
-    answer_error(response, error, retry_after);
-}
-
-void Supervisor::on_get(const httplib::Request& request, httplib::Response& response) {
-    Context& here = context();
-    RequestRecord& record = here.scope->record;
-    if (serve_web_page(here.path, request, response)) {
-        // who opens the page wants to chat: its model may load while the page does
-        if (here.path == "/" && !fleet_->fixed() &&
-            request.get_header_value("Accept").find("text/html") != std::string::npos && fleet_->engines().empty())
-            if (Result<void> loading = fleet_->load(""); !loading.ok())
-                log_verbose("server", loading.error().message());
-    } else if (!own_get(request, response)) {
-        get_from_engine(request, response);
-        return;
-    }
-    record.status = response.status;
-    record.bytes_out = response.body.size();
-}
-
-void Supervisor::get_from_engine(const httplib::Request& request, httplib::Response& response) {
-    Context& here = context();
-    std::string model = request.get_param_value("model");
-    bool inference = here.path == "/v1/stream" && request.method == "GET";
-    Result<Fleet::Lease> lease = fleet_->acquire_loaded(model, inference);
-    if (!lease.ok()) {
-        if (!engine_get_path(here.path)) {
-            here.scope->record.status = 404;
-            return answer_error(response, 404, "not_found_error", "nothing is here under that address");
-        }
-        Error error = lease.error();
-        if (error.code == ErrorCode::unavailable && !fleet_->fixed()) {
-            if (from_our_page(request)) {
-                if (Result<void> loading = fleet_->load(model); !loading.ok()) error = loading.error();
-            } else {
-                error.remedy = "this request loads none; send a completion, or POST /onebit/load";
-            }
-        }
-        return refuse(response, error, std::chrono::seconds(1));
-    }
-    ProxyRequest details;
-    details.content_type = here.content_type;
-    details.body = request.body;
-    if (HttpServer::current()) details.client = HttpServer::current()->socket();
-    proxy_request(request, response, std::move(*lease), std::move(details), here.scope, parts_.times);
-}
-
-bool Supervisor::read_body(const httplib::Request& request, httplib::Response& response,
-                           const httplib::ContentReader& reader, std::string& body) {
-    Context& here = context();
-    const uint64_t limit = here.state->config.max_request_bytes;
-    auto too_large = [&](const std::string& found) {
-        here.scope->record.status = 413;
-        answer_error(response, 413, error_type(413),
-                     "request body: expected at most " + std::to_string(limit) + " bytes, found " + found +
-                         "; --max-request-size or max_request_size raises the limit");
-        return false;
-    };
-    std::string length_text = request.get_header_value("Content-Length");
-    if (!length_text.empty()) {
-        uint64_t length = 0;
-        auto [end, code] = std::from_chars(length_text.data(), length_text.data() + length_text.size(), length);
-        if (code == std::errc::result_out_of_range) return too_large(printable(length_text.substr(0, 40)));
-        if (code != std::errc() || end != length_text.data() + length_text.size()) {
-            here.scope->record.status = 400;
-            answer_error(
-                response, 400, error_type(400),
-                "Content-Length header: expected a number, found '" + printable(length_text.substr(0, 40)) + "'");
-            return false;
-        }
-        if (length > limit) return too_large(std::to_string(length));
-        body.reserve(std::min<uint64_t>(length, 1u << 20));
-    }
-    bool exceeded = false;
-    bool whole = reader([&](const char* data, size_t size) {
-        if (size > limit - body.size()) {
-            exceeded = true;
-            return false;
-        }
-        body.append(data, size);
-        return true;
-    });
-    if (exceeded) return too_large("more than that");
-    if (whole) {
-        here.scope->record.bytes_in = body.size();
-        return true;
-    }
-    ClientStream* stream = HttpServer::current();
-    if (response.status == 415) {
-        here.scope->record.status = 415;
-        answer_error(response, 415, "invalid_request_error",
-                     "Content-Encoding header: compressed bodies are not supported");
-        return false;
-    }
-    int status = stream && stream->timed_out() ? 408 : 400;
-    here.scope->record.status = status;
-    answer_error(response, status, error_type(status),
-                 status == 408 ? "request body: not complete within the read time-out, " + std::to_string(body.size()) +
-                                     " bytes came"
-                               : "request body: ended after " + std::to_string(body.size()) +
-                                     " bytes, which is not what Content-Length or the chunks say");
-    return false;
-}
-
-void Supervisor::on_body(const httplib::Request& request, httplib::Response& response,
-                         const httplib::ContentReader& reader) {
-    Context& here = context();
-    std::string body;
-    if (!read_body(request, response, reader, body)) return;
-    if (request.method == "POST" && own_post(request, response, body)) {
-        here.scope->record.status = response.status;
-        here.scope->record.bytes_out = response.body.size();
-        return;
-    }
-    to_engine(request, response, std::move(body));
-}
-
-void Supervisor::to_engine(const httplib::Request& request, httplib::Response& response, std::string body) {
-    Context& here = context();
-    RequestRecord& record = here.scope->record;
-    ProxyRequest details;
-    std::string model;
-    bool looks = only_looks(request.method, here.path);
-    auto bad = [&](const std::string& message) {
-        record.status = 400;
-        answer_error(response, 400, error_type(400), message);
-    };
-    if (is_json_body(here.content_type)) {
-        if (body.empty()) {
-            if (!looks) return bad("request body: expected a JSON object, found nothing");
-        } else {
-            Result<RequestFacts> facts = scan_request_body(body);
-            if (!facts.ok()) return bad(facts.error().message());
-            if (!facts->object && here.path != "/lora-adapters") return bad("request body: expected a JSON object");
-            model = std::move(facts->model);
-            details.stream = facts->stream;
-            if (facts->check) {
-                auto checked = check_request(here.path, body);
-                if (!checked.ok()) return bad(checked.error().message());
-                if (*checked) body = std::move(**checked);
-            }
-        }
-    } else if (starts_with_nocase(here.content_type, "multipart/")) {
-        model = multipart_field(body, here.content_type, "model");
-    }
-    if (model.empty()) model = request.get_param_value("model");
-
-    ClientStream* client = HttpServer::current();
-    details.client = client ? client->socket() : -1;
-    std::chrono::milliseconds retry_after{0};
-    Result<Fleet::Lease> lease =
-        looks ? fleet_->acquire_loaded(model, false)
-              : fleet_->acquire(
-                    model, true, [&] { return details.client >= 0 && peer_gone(details.client); }, &retry_after);
-    if (!lease.ok()) return refuse(response, lease.error(), retry_after);
-    details.content_type = here.content_type;
-    details.body = std::move(body);
-    proxy_request(request, response, std::move(*lease), std::move(details), here.scope, parts_.times);
 }
 
 Result<uint16_t> Supervisor::bind() { return http_.bind(context_.config.host, context_.config.port); }

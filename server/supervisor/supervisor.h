@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "server/supervisor/access.h"
+#include "server/supervisor/fatal_requests.h"
 #include "server/supervisor/fleet.h"
 #include "server/supervisor/http_server.h"
 #include "server/supervisor/metrics.h"
@@ -52,13 +53,20 @@ private:
         ServeConfig config;
         AccessRules access;
     };
-    struct Context;  // of the request that this thread serves
+    struct Context {  // of the request that this thread serves
+        std::shared_ptr<RequestScope> scope;
+        std::shared_ptr<const State> state;
+        std::string path;  // as in the request line, without the query
+        std::string content_type;
+    };
     static Context& context();
 
     std::shared_ptr<const State> state() const;
     void set_up_routes();
     httplib::Server::HandlerResponse before_routing(httplib::Request& request, httplib::Response& response);
     void on_error(const httplib::Request& request, httplib::Response& response);
+
+    // supervisor_requests.cpp
     void on_get(const httplib::Request& request, httplib::Response& response);
     void on_body(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& reader);
     bool read_body(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& reader,
@@ -81,6 +89,7 @@ private:
     mutable std::mutex state_mutex_;
     std::shared_ptr<const State> state_;
     Metrics metrics_;
+    FatalRequests fatal_;
     std::unique_ptr<Fleet> fleet_;
     HttpServer http_;
     std::atomic<bool> draining_{false}, stopped_{false};

@@ -90,6 +90,13 @@ describe('an engine that hangs', () => {
         await h.until('the stream runs', () => running.text.split('data:').length > 5);
         const old = await engine(server);
         process.kill(old, 'SIGSTOP');
+        await h.until('health tells of it before it is killed', async () => {
+            const health = await h.get(server, '/health');
+            if (health.status === 200) return false;
+            assert.equal(health.status, 503);
+            assert.equal(health.json().status, 'stalled');
+            return true;
+        });
         await h.until('the stream has ended', () => running.ended);
         assert.match(running.text, /"error"/, `the stream just stopped: ...${running.text.slice(-300)}`);
         await answersAgain(server);

@@ -83,5 +83,19 @@ TEST(EngineLog, SummaryPrefersWhatWentWrong) {
     EXPECT_EQ(log.summary(), "model is corrupt");
 }
 
+TEST(EngineLog, WrongArgumentsAreToldFromOtherErrors) {
+    for (const char* line :
+         {"error: invalid argument: --bogus", "error while handling argument \"-c\": stoi", "invalid device: X",
+          "error while handling environment variable \"LLAMA_ARG_THREADS\": stoi"}) {
+        EngineLog log("test");
+        log.append(std::string("a line before\n") + line + "\n\nusage:\n");
+        EXPECT_TRUE(log.tells_wrong_arguments()) << line;
+    }
+    EngineLog log("test");
+    EXPECT_FALSE(log.tells_wrong_arguments());
+    log.append("E error: model is corrupt\nerror loading model\nsaid: error: invalid argument: x\n");
+    EXPECT_FALSE(log.tells_wrong_arguments());
+}
+
 }  // namespace
 }  // namespace onebit

@@ -203,7 +203,9 @@ TEST_F(EngineProcessTest, BadModelFailsAfterThreeStartsWithItsOwnWords) {
 
 TEST_F(EngineProcessTest, WrongArgumentIsNotTriedAgain) {
     auto engine = start(options({"--exit", "2"}));
-    EXPECT_FALSE(engine->wait_ready(kGenerous).ok());
+    const auto ready = engine->wait_ready(kGenerous);
+    ASSERT_FALSE(ready.ok());
+    EXPECT_EQ(ready.error().code, ErrorCode::usage);
     EXPECT_EQ(engine->generation(), 1u);
 }
 
@@ -230,6 +232,7 @@ TEST_F(EngineProcessTest, CrashesAreNamedAndReplaced) {
     poke(*engine, "/segfault");
     EXPECT_TRUE(served_again(*engine, 1));
     EXPECT_THAT(engine->status().last_failure, HasSubstr("killed by signal 11 (Segmentation fault)"));
+    EXPECT_FALSE(engine->status().ended_by_others);
     EXPECT_NE(engine->socket(), first_socket) << "a client of the dead engine could reach the new one";
     poke(*engine, "/exit3");
     EXPECT_TRUE(served_again(*engine, 2));
@@ -248,6 +251,7 @@ TEST_F(EngineProcessTest, UX10_KillNineIsSeenAtOnceAndReplaced) {
     ::kill(static_cast<pid_t>(engine->status().pid), SIGKILL);
     EXPECT_TRUE(eventually([&] { return engine->status().state != EngineState::ready; }, seconds(30)));
     EXPECT_TRUE(served_again(*engine, 1));
+    EXPECT_TRUE(engine->status().ended_by_others);
 }
 
 TEST_F(EngineProcessTest, UX21_KilledForMemoryIsSaidWithItsSize) {
@@ -271,6 +275,7 @@ TEST_F(EngineProcessTest, UX09_StoppedBySignalIsKilledAndReplaced) {
     ::kill(static_cast<pid_t>(engine->status().pid), SIGSTOP);
     EXPECT_TRUE(served_again(*engine, 1));
     EXPECT_EQ(engine->status().hangs, 1u);
+    EXPECT_TRUE(engine->status().ended_by_others);
     EXPECT_THAT(engine->status().last_failure, HasSubstr("hung"));
     EXPECT_THAT(engine->status().last_failure, Not(HasSubstr("out of memory")));
 }

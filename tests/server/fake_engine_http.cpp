@@ -74,6 +74,9 @@ void serve_one(int fd) {
     } else if (asked("die")) {
         std::fprintf(stderr, "E the engine is about to die\n");
         ::kill(::getpid(), SIGKILL);
+    } else if (asked("abort")) {
+        ::signal(SIGABRT, SIG_DFL);  // sanitizers have a handler
+        ::raise(SIGABRT);
     } else if (asked("garbage")) {
         send_all(fd, "this is not HTTP\r\n\r\n");
     } else if (asked("never")) {
@@ -113,6 +116,10 @@ int engine(int argc, char** argv) {
     }
     if (std::getenv("FAKE_ENGINE_FAILS")) {
         std::fprintf(stderr, "error: this engine does not like its arguments\n");
+        return 1;
+    }
+    if (std::getenv("FAKE_ENGINE_REFUSES")) {
+        std::fprintf(stderr, "error: invalid argument: --bogus\n");
         return 1;
     }
     int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

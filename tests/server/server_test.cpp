@@ -140,6 +140,34 @@ TEST_F(ServerTest, UX10_an_engine_that_dies_before_it_answers_is_a_503_with_the_
     EXPECT_NE(server.engine(), old);
 }
 
+TEST_F(ServerTest, a_request_that_ends_its_engine_is_not_sent_to_the_next_one) {
+    Server server(model);
+    ASSERT_TRUE(server.ready()) << server.log();
+    auto post = [&](const std::string& body) { return server.client().Post("/completion", body, "application/json"); };
+    auto first = post("{\"abort\":true}");
+    ASSERT_TRUE(first);
+    EXPECT_EQ(first->status, 503) << first->body;
+    EXPECT_FALSE(first->has_header("Retry-After")) << "it must not be asked for again";
+    EXPECT_NE(first->body.find("signal 6"), std::string::npos) << first->body;
+    ASSERT_TRUE(server.ready()) << server.log();
+    const pid_t second_engine = server.engine();
+    auto again = post("{\"abort\":true}");
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->status, 400) << again->body;
+    EXPECT_NE(again->body.find("request_ends_engine"), std::string::npos) << again->body;
+    EXPECT_EQ(post("{\"dribble\":true}")->status, 200) << "others are served";
+    EXPECT_EQ(server.engine(), second_engine);
+    // killed from outside: may be chance once
+    for (int i = 0; i < 2; i++) {
+        ASSERT_TRUE(server.ready()) << server.log();
+        auto killed = post("{\"die\":true}");
+        ASSERT_TRUE(killed);
+        EXPECT_EQ(killed->status, 503) << killed->body;
+        EXPECT_EQ(killed->has_header("Retry-After"), i == 0) << killed->body;
+    }
+    EXPECT_EQ(post("{\"die\":true}")->status, 400);
+}
+
 TEST_F(ServerTest, UX10_an_engine_that_dies_in_a_stream_ends_it_with_an_error) {
     Server server(model);
     ASSERT_TRUE(server.ready()) << server.log();
@@ -228,6 +256,16 @@ TEST_F(ServerTest, DEV17_an_engine_that_never_starts_ends_the_server_with_its_wo
     ASSERT_TRUE(wait_until([&] { return server.ended(); }));
     EXPECT_EQ(server.code, 1);
     EXPECT_NE(server.log().find("does not like its arguments"), std::string::npos) << server.log();
+}
+
+TEST_F(ServerTest, arguments_that_llama_cpp_does_not_take_are_wrong_usage_and_not_tried_again) {
+    const std::filesystem::path record = folder.path() / "arguments";
+    Server server(model, {"FAKE_ENGINE_REFUSES=1", "FAKE_ARGUMENTS=" + record.string()});
+    ASSERT_TRUE(wait_until([&] { return server.ended(); }));
+    EXPECT_EQ(server.code, 2);
+    EXPECT_NE(server.log().find("error: invalid argument: --bogus"), std::string::npos) << server.log();
+    std::ifstream file(record);
+    EXPECT_EQ(std::count(std::istreambuf_iterator<char>(file), {}, '\n'), 1) << "one start";
 }
 
 TEST_F(ServerTest, the_engine_gets_its_arguments) {

@@ -88,37 +88,69 @@ TEST_F(SupervisorTest, bodies_above_the_limit) {
 }
 
 TEST_F(SupervisorTest, hostile_heads) {
-    start([](ServeConfig& config) { config.read_timeout = std::chrono::seconds(1); });
-    for (const std::string& bytes :
-         {std::string("\r\n\r\n"), std::string("GET\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n"),
-          std::string("\x16\x03\x01\x02\0\x01", 6),
-          "GET /" + std::string(100000, 'a') + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
-          "GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(100000, 'a') + "\r\n\r\n",
-          [] {
-              std::string text = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
-              for (int i = 0; i < 5000; i++) text += "X" + std::to_string(i) + ": y\r\n";
-              return text + "\r\n";
-          }(),
-          std::string("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n{}"),
-          std::string("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n"),
-          std::string("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nTransfer-Encoding: "
-                      "chunked\r\n\r\n0\r\n\r\n"),
-          std::string("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
-          std::string("POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n"),
-          std::string("TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-          std::string("FOO /v1/echo HTTP/1.1\r\nHost: localhost\r\n\r\n"),
-          std::string("GET /a\x01"
-                      "b HTTP/1.1\r\nHost: localhost\r\n\r\n")}) {
+    // only what cannot be judged before the time-out may wait for it
+    start([](ServeConfig& config) { config.read_timeout = std::chrono::hours(1); });
+    const std::string host = "Host: localhost\r\n", end = host + "\r\n", echo = "POST /v1/echo HTTP/1.1\r\n" + host;
+    std::string many = "GET /health HTTP/1.1\r\n";
+    for (int i = 0; i < 5000; i++) many += "X" + std::to_string(i) + ": y\r\n";
+    const std::pair<std::string, int> heads[] = {
+        {"\r\n\r\n", 400},
+        {"GET\r\n\r\n", 400},
+        {"GET / HTTP/9.9\r\n\r\n", 505},
+        {std::string("\x16\x03\x01\x02\0\x01", 6), 400},
+        {"GET /" + std::string(1 << 20, 'a') + " HTTP/1.1\r\n" + end, 414},
+        {"GET /health HTTP/1.1\r\nX: " + std::string(1 << 20, 'a') + "\r\n" + end, 431},
+        {many + end, 431},
+        {echo + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n{}", 400},
+        {echo + "Content-Length: -1\r\n\r\n", 400},
+        {echo + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+        {echo + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+        {echo + "Transfer-Encoding: gzip\r\n\r\n", 400},
+        {echo + "Transfer-Encoding: gzip, chunked\r\n\r\n", 501},
+        {echo + end, 400},
+        {"TRACE / HTTP/1.1\r\n" + end, 405},
+        {"CONNECT localhost:80 HTTP/1.1\r\n" + end, 405},
+        {"FOO /v1/echo HTTP/1.1\r\n" + end, 501},
+        {"GET /a\x01"
+         "b HTTP/1.1\r\n" +
+             end,
+         400},
+    };
+    for (const auto& [bytes, status] : heads) {
         RawClient raw(port);
         raw.send(bytes);
         ASSERT_TRUE(raw.read_to_end()) << bytes.substr(0, 80);
-        if (!raw.text.empty()) {
-            EXPECT_TRUE(raw.text.starts_with("HTTP/1.1 4")) << bytes.substr(0, 80) << "\n" << raw.text.substr(0, 300);
-            size_t body = raw.text.find("\r\n\r\n");
-            EXPECT_TRUE(json::parse(raw.text.substr(body + 4), nullptr, false).is_object()) << raw.text;
-        }
+        EXPECT_TRUE(raw.text.starts_with("HTTP/1.1 " + std::to_string(status) + " ")) << bytes.substr(0, 80) << "\n"
+                                                                                      << raw.text.substr(0, 300);
+        const size_t body = raw.text.find("\r\n\r\n");
+        ASSERT_NE(body, std::string::npos) << bytes.substr(0, 80);
+        const json error = json::parse(raw.text.substr(body + 4), nullptr, false);
+        ASSERT_TRUE(error.is_object()) << raw.text;
+        EXPECT_EQ(error["error"]["code"], status);
     }
     expect_alive();
+    // they are counted as other refusals are
+    auto metrics = client().Get("/metrics");
+    ASSERT_TRUE(metrics);
+    for (const char* status : {"414", "431", "501", "505"})
+        EXPECT_NE(metrics->body.find("status=\"" + std::string(status) + "\""), std::string::npos) << metrics->body;
+}
+
+TEST_F(SupervisorTest, a_target_that_names_its_host_is_served) {
+    start();
+    RawClient raw(port);
+    ASSERT_TRUE(
+        raw.send("POST http://localhost/v1/echo?a=b HTTP/1.1\r\nHost: evil.example\r\nContent-Length: "
+                 "2\r\n\r\n{}" +
+                 raw_post("/v1/echo?second", "{\"n\":2}")));
+    ASSERT_TRUE(raw.read_until("{\"n\":2}"));
+    EXPECT_NE(raw.text.find("POST /v1/echo?a=b\n"), std::string::npos) << raw.text;
+    EXPECT_NE(raw.text.find("POST /v1/echo?second\n"), std::string::npos) << raw.text;
+    // the host of the target is the one that is judged
+    RawClient rebound(port);
+    ASSERT_TRUE(rebound.send("GET http://evil.example/v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    ASSERT_TRUE(rebound.read_to_end());
+    EXPECT_TRUE(rebound.text.starts_with("HTTP/1.1 403")) << rebound.text;
 }
 
 TEST_F(SupervisorTest, slow_requests_end_at_the_read_timeout) {

@@ -55,6 +55,29 @@ TEST_F(SupervisorTest, health_tells_the_state) {
     EXPECT_NE(failed->body.find("signal 9"), std::string::npos) << failed->body;
 }
 
+// UX11
+TEST_F(SupervisorTest, UX11_health_tells_of_an_engine_that_starts_again_or_stands_still) {
+    start([](ServeConfig& config) { config.model = "m"; });
+    ASSERT_TRUE(wait_until([&] { return client().Get("/health")->status == 200; }));
+    engine().stalled = true;
+    auto health = client().Get("/health");
+    expect_error(health, 503);
+    EXPECT_EQ(json::parse(health->body)["status"], "stalled");
+    engine().stalled = false;
+    EXPECT_EQ(client().Get("/health")->status, 200);
+    engine().restarting = true;
+    engine().state = EngineState::starting;
+    health = client().Get("/health");
+    expect_error(health, 503);
+    EXPECT_EQ(json::parse(health->body)["status"], "restarting");
+    EXPECT_NE(health->body.find("signal 11"), std::string::npos) << health->body;
+    EXPECT_EQ(health->get_header_value("Retry-After"), "7");
+    // requests are told the same time
+    auto refused = post("/v1/chat/completions", "{}");
+    expect_error(refused, 503);
+    EXPECT_EQ(refused->get_header_value("Retry-After"), "7");
+}
+
 // UX02
 TEST_F(SupervisorTest, UX02_looking_loads_nothing_on_demand) {
     start();
@@ -198,6 +221,28 @@ TEST_F(SupervisorTest, the_page_is_for_every_client) {
     auto head = client().Head("/");
     ASSERT_TRUE(head);
     EXPECT_EQ(head->status, 200);
+}
+
+TEST_F(SupervisorTest, a_wrong_method_on_a_known_path_is_a_405_that_names_the_right_ones) {
+    start();
+    expect_alive();
+    const int before = engine().served;
+    const std::pair<const char*, const char*> wrong[] = {
+        {"POST", "/health"},      {"DELETE", "/v1/models"}, {"GET", "/v1/chat/completions"},
+        {"PUT", "/v1/messages"},  {"PATCH", "/metrics"},    {"GET", "/onebit/unload"},
+        {"DELETE", "/onebit/ps"}, {"HEAD", "/tokenize"},    {"DELETE", "/slots/0"},
+    };
+    for (const auto& [method, path] : wrong) {
+        RawClient raw(port);
+        ASSERT_TRUE(raw.send(std::string(method) + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" +
+                             (std::string(method) == "HEAD" ? "\r\n" : "Content-Length: 2\r\n\r\n{}")));
+        ASSERT_TRUE(raw.read_to_end()) << method << path;
+        EXPECT_TRUE(raw.text.starts_with("HTTP/1.1 405")) << method << path << raw.text;
+        EXPECT_NE(raw.text.find("\r\nAllow: "), std::string::npos) << raw.text;
+    }
+    EXPECT_EQ(engine().served, before);
+    expect_error(client().Get("/v1/nothing"), 404);
+    EXPECT_EQ(client().Options("/health")->status, 204);
 }
 
 TEST_F(SupervisorTest, load_and_unload_by_hand) {

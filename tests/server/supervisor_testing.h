@@ -140,6 +140,11 @@ public:
         status.load_progress = progress;
         if (state == EngineState::failed) status.last_failure = "signal 9 (Killed): out of memory";
         if (member_failed) status.failed_member = "CUDA0";
+        status.stalled = stalled;
+        if (restarting) {
+            status.last_failure = "killed by signal 11 (Segmentation fault)";
+            status.retry_after = std::chrono::seconds(7);
+        }
         return status;
     }
     std::filesystem::path socket() const override { return folder_.path() / "engine.sock"; }
@@ -181,7 +186,7 @@ public:
     std::atomic<EngineState> state{EngineState::ready};
     std::atomic<double> progress{0};
     std::atomic<int> requests{0}, active{0}, noticed_closed{0}, served{0};
-    std::atomic<bool> broken{false}, member_failed{false};
+    std::atomic<bool> broken{false}, member_failed{false}, stalled{false}, restarting{false};
 
 private:
     struct Active {

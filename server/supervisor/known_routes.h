@@ -1,0 +1,14 @@
+// The paths that this server and llama.cpp's have, so that a wrong method is told from a wrong path.
+#pragma once
+
+#include <string_view>
+
+namespace onebit {
+
+// path: without query. "GET, HEAD" and the like, OPTIONS left out; empty when the path is not known here and the engine
+// has to tell.
+std::string_view methods_of(std::string_view path);
+
+bool has_method(std::string_view methods, std::string_view method);
+
+}  // namespace onebit
