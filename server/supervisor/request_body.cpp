@@ -1,11 +1,10 @@
 #include "server/supervisor/request_body.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
-
-#include "server/supervisor/request_check.h"
 
 namespace onebit {
 namespace {
@@ -133,12 +132,7 @@ private:
         if (at_ == text_.size() || text_[at_] != '"') return fail("'\"' and a key");
         std::string name;
         const bool keep = depth == 1 && facts_.object;
-        const size_t start = at_ + 1;
         if (!string(keep ? &name : nullptr)) return false;
-        const std::string_view raw = text_.substr(start, at_ - start - 1);
-        // an escape may hide any name
-        if (checked_key(raw) || (keep && checked_top_level_key(name)) || raw.find('\\') != std::string_view::npos)
-            facts_.check = true;
         skip_space();
         if (at_ == text_.size() || text_[at_] != ':') return fail("':'");
         at_++;
@@ -183,6 +177,7 @@ private:
     }
 
     bool number() {
+        const size_t start = at_;
         if (text_[at_] == '-') at_++;
         if (at_ < text_.size() && text_[at_] == '0')
             at_++;
@@ -197,7 +192,41 @@ private:
             if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) at_++;
             if (!digits()) return false;
         }
-        return true;
+        return finite(start);
+    }
+
+    // The engine ends the parse at a number that no double can hold.
+    bool finite(size_t start) {
+        constexpr size_t kSmall = 4;  // with up to two digits of an exponent: a number so short is in range
+        if (at_ - start <= kSmall) return true;
+        double value = 0;
+        const auto [end, error] = std::from_chars(text_.data() + start, text_.data() + at_, value);
+        // out of range is also what is too near to 0, which is taken as 0
+        if (error != std::errc::result_out_of_range || near_zero(text_.substr(start, at_ - start))) return true;
+        const size_t digits = at_ - start;
+        at_ = start;
+        Error error_here = fault("a number of at most 1.7e308");
+        error_here.found = "a larger one, " + std::to_string(digits) + " characters long";
+        error_ = std::move(error_here);
+        return false;
+    }
+
+    // Of a number out of range: whether its first digit that is not 0 stands far below the point.
+    static bool near_zero(std::string_view number) {
+        const size_t exponent = number.find_first_of("eE");
+        const std::string_view mantissa = number.substr(0, exponent);
+        const size_t point = std::min(mantissa.find('.'), mantissa.size());
+        const size_t first = mantissa.find_first_of("123456789");
+        if (first == std::string_view::npos) return true;
+        const double place = static_cast<double>(point) - static_cast<double>(first);
+        int64_t power = 0;
+        if (exponent != std::string_view::npos) {
+            const bool plus = number[exponent + 1] == '+';
+            const char* const begin = number.data() + exponent + 1 + (plus ? 1 : 0);
+            if (std::from_chars(begin, number.data() + number.size(), power).ec != std::errc())
+                return number[exponent + 1] == '-';
+        }
+        return place + static_cast<double>(power) < 0;
     }
 
     static int hex(char c) {

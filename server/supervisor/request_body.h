@@ -13,13 +13,13 @@ struct RequestFacts {
     std::string model;    // top-level "model", empty if missing; the last one wins, as in the engine
     bool stream = false;  // top-level "stream"
     bool object = false;  // the body is a JSON object
-    bool check = false;   // it has a key that check_request() looks at
 };
 
 // Error usage naming line, column and byte of the first fault: not JSON, invalid UTF-8 (also outside strings), nested
-// deeper than 256, text after the value, or objects of so many keys that the engine would be busy with them for seconds
-// (10,000 in one object, or the same work in several). Never repeats bytes of the body that are not printable ASCII.
-// Cost: about 2 ns per byte; allocates only for the model's name.
+// deeper than 256, text after the value, a number beyond the largest that 64 bits can hold, or objects of so many keys
+// that the engine would be busy with them for seconds (10,000 in one object, or the same work in several). Never
+// repeats bytes of the body that are not printable ASCII. Cost: about 2 ns per byte; allocates only for the model's
+// name.
 Result<RequestFacts> scan_request_body(std::string_view body);
 
 }  // namespace onebit

@@ -4,6 +4,10 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "server/supervisor/grammar_check.h"
+#include "server/supervisor/json_view.h"
+#include "server/supervisor/request_fields.h"
+#include "server/supervisor/request_route.h"
 #include "server/supervisor/schema_check.h"
 
 namespace onebit {
@@ -11,30 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-enum class Route { chat, completion, responses, messages, other };
-
-Route route_of(std::string_view path) {
-    if (path.starts_with("/v1/")) path.remove_prefix(3);
-    for (std::string_view tail : {"/input_tokens", "/count_tokens"})
-        if (path.ends_with(tail)) path.remove_suffix(tail.size());
-    if (path == "/chat/completions" || path == "/apply-template") return Route::chat;
-    if (path == "/completion" || path == "/completions" || path == "/infill") return Route::completion;
-    if (path == "/responses") return Route::responses;
-    if (path == "/messages") return Route::messages;
-    return Route::other;
-}
-
 std::string described(const json& value) {
     if (value.is_object()) return "an object";
     if (value.is_array()) return "a list";
     if (value.is_string()) return "a string";
     if (value.is_boolean()) return "true or false";
     return value.is_null() ? "null" : "a number";
-}
-
-Error wrong(std::string path, std::string expected, std::string found, std::string remedy = {}) {
-    return {ErrorCode::usage, "field '" + std::move(path) + "'", std::move(expected), std::move(found),
-            std::move(remedy)};
 }
 
 // The member, or null: an engine takes null for a field that is not there.
@@ -52,126 +38,160 @@ bool loose(const json& owner) {
 constexpr const char* kLooseRemedy = R"(or "strict": false beside the schema, to have what cannot be held left out)";
 
 // may_be_loose: the place has a "strict" of its own.
-Result<void> schema_at(const json& schema, const std::string& path, bool may_be_loose) {
-    if (!schema.is_object()) return wrong(path, "a JSON schema, an object", described(schema));
-    Result<void> checked = check_schema(schema, path);
+// What a schema must be, and whether it must be held to the letter.
+enum class Hold { always, unless_loose, loose };
+
+Result<void> schema_at(const json& schema, const std::string& path, Hold hold, SchemaTotals& totals) {
+    if (!schema.is_object()) return wrong_field(path, "a JSON schema, an object", described(schema));
+    Result<void> checked = check_schema(schema, path, hold != Hold::loose, totals);
     if (checked.ok()) return checked;
     Error error = std::move(checked).error();
     // names of properties may be of any length
     if (error.subject.size() > 400)
         error.subject = error.subject.substr(0, 200) + " ... " + error.subject.substr(error.subject.size() - 190);
     error.subject = "field '" + error.subject + "'";
-    if (may_be_loose) error.remedy += (error.remedy.empty() ? "" : ", ") + std::string(kLooseRemedy);
+    const bool pattern = error.subject.ends_with(".pattern'");
+    if (pattern && hold == Hold::unless_loose)
+        error.remedy += (error.remedy.empty() ? "" : ", ") + std::string(kLooseRemedy);
     return error;
 }
 
 // The response_format of chat/completions. Sets has_schema when it asks for more than text.
-Result<void> response_format(const json& format, bool& has_schema) {
-    if (!format.is_object()) return wrong("response_format", "an object with a type", described(format));
+Result<void> response_format(const json& format, bool& has_schema, SchemaTotals& totals) {
+    if (!format.is_object()) return wrong_field("response_format", "an object with a type", described(format));
     const json* type = member(format, "type");
     if (!type || !type->is_string())
-        return wrong("response_format.type", "text, json_object or json_schema", type ? described(*type) : "none");
+        return wrong_field("response_format.type", "text, json_object or json_schema",
+                           type ? described(*type) : "none");
     const std::string& name = type->get_ref<const std::string&>();
     has_schema = name == "json_object" || name == "json_schema";
     if (name == "json_object") {
         const json* schema = member(format, "schema");
-        return schema ? schema_at(*schema, "response_format.schema", false) : Result<void>{};
+        return schema ? schema_at(*schema, "response_format.schema", Hold::always, totals) : Result<void>{};
     }
     if (name != "json_schema") return {};
     const json* wrapper = member(format, "json_schema");
     if (!wrapper || !wrapper->is_object())
-        return wrong("response_format.json_schema", "an object with name and schema",
-                     wrapper ? described(*wrapper) : "none");
+        return wrong_field("response_format.json_schema", "an object with name and schema",
+                           wrapper ? described(*wrapper) : "none");
     const json* schema = member(*wrapper, "schema");
-    if (!schema) return wrong("response_format.json_schema.schema", "a JSON schema", "none");
-    return loose(*wrapper) && schema->is_object() ? Result<void>{}
-                                                  : schema_at(*schema, "response_format.json_schema.schema", true);
+    if (!schema) return wrong_field("response_format.json_schema.schema", "a JSON schema", "none");
+    return schema_at(*schema, "response_format.json_schema.schema", loose(*wrapper) ? Hold::loose : Hold::unless_loose,
+                     totals);
 }
 
 // key: of the schema in a tool; inner: the object of the tool that holds it, empty for the tool itself.
-Result<void> tools(const json& body, const char* inner, const char* key) {
+Result<void> tools(const json& body, const char* inner, const char* key, SchemaTotals& totals) {
+    constexpr size_t kMost = 1024;
     const json* list = member(body, "tools");
     const json* choice = member(body, "tool_choice");
     if (!list || !list->is_array()) return {};  // the engine refuses what is no list
-    if (choice && *choice == "none") return {};
+    const bool none = choice && *choice == "none";
+    if (list->size() > kMost) return wrong_field("tools", "at most 1024 tools", std::to_string(list->size()));
     for (size_t i = 0; i < list->size(); i++) {
         const json& tool = (*list)[i];
         std::string path = "tools[" + std::to_string(i) + "].";
         const json* owner = *inner ? member(tool, inner) : &tool;
         if (*inner) path += std::string(inner) + ".";
         const json* schema = owner ? member(*owner, key) : nullptr;
-        if (!schema || !schema->is_object() || loose(*owner) || loose(tool)) continue;
-        ONEBIT_RETURN_IF_ERROR(schema_at(*schema, path + key, true));
+        if (!schema || !schema->is_object()) continue;
+        const Hold hold = none || loose(*owner) || loose(tool) ? Hold::loose : Hold::unless_loose;
+        ONEBIT_RETURN_IF_ERROR(schema_at(*schema, path + key, hold, totals));
     }
     return {};
 }
 
+bool is_completion(RequestRoute route) { return route == kCompletionRoute || route == kInfillRoute; }
+
 // json_schema and grammar, llama.cpp's own fields. has_schema: another field asks for a schema already.
-Result<void> own_fields(const json& body, Route route, bool has_schema) {
+Result<void> own_fields(const json& body, RequestRoute route, bool has_schema, SchemaTotals& totals) {
     if (const json* schema = member(body, "json_schema")) {
-        ONEBIT_RETURN_IF_ERROR(schema_at(*schema, "json_schema", false));
+        ONEBIT_RETURN_IF_ERROR(schema_at(*schema, "json_schema", Hold::always, totals));
         has_schema = true;
     }
     const json* grammar = member(body, "grammar");
-    if (grammar && !grammar->is_string()) return wrong("grammar", "a grammar, a string", described(*grammar));
+    if (grammar && !grammar->is_string()) return wrong_field("grammar", "a grammar, a string", described(*grammar));
     // completions take an empty grammar, even null, for the one to obey
-    const bool counts = route == Route::completion ? body.contains("grammar")
-                                                   : grammar && !grammar->get_ref<const std::string&>().empty();
-    if (has_schema && counts) return wrong("grammar", "either a schema or a grammar", "both");
-    return {};
+    const bool counts =
+        is_completion(route) ? body.contains("grammar") : grammar && !grammar->get_ref<const std::string&>().empty();
+    if (has_schema && counts) return wrong_field("grammar", "either a schema or a grammar", "both");
+    if (!grammar || grammar->get_ref<const std::string&>().empty()) return {};
+    Result<void> checked = check_grammar(grammar->get_ref<const std::string&>());
+    if (checked.ok()) return {};
+    Error error = std::move(checked).error();
+    error.subject = "field 'grammar'";
+    return error;
 }
 
 // The response_format that says what text.format says; empty where it asks for nothing.
-Result<std::string> format_of_responses(const json& body) {
+Result<std::string> format_of_responses(const json& body, SchemaTotals& totals) {
     const json* text = member(body, "text");
     if (!text) return std::string();
-    if (!text->is_object()) return wrong("text", "an object", described(*text));
+    if (!text->is_object()) return wrong_field("text", "an object", described(*text));
     const json* format = member(*text, "format");
     if (!format) return std::string();
-    if (!format->is_object()) return wrong("text.format", "an object with a type", described(*format));
+    if (!format->is_object()) return wrong_field("text.format", "an object with a type", described(*format));
     const json* type = member(*format, "type");
     if (!type || !type->is_string())
-        return wrong("text.format.type", "text, json_object or json_schema", type ? described(*type) : "none");
+        return wrong_field("text.format.type", "text, json_object or json_schema", type ? described(*type) : "none");
     const std::string& name = type->get_ref<const std::string&>();
     if (name == "text") return std::string();
     if (name == "json_object") return std::string(R"({"type":"json_object"})");
     if (name != "json_schema")
-        return wrong("text.format.type", "text, json_object or json_schema", "'" + name.substr(0, 60) + "'");
+        return wrong_field("text.format.type", "text, json_object or json_schema", "'" + name.substr(0, 60) + "'");
     const json* schema = member(*format, "schema");
-    if (!schema) return wrong("text.format.schema", "a JSON schema", "none");
-    if (!loose(*format) || !schema->is_object()) ONEBIT_RETURN_IF_ERROR(schema_at(*schema, "text.format.schema", true));
+    if (!schema) return wrong_field("text.format.schema", "a JSON schema", "none");
+    const Hold hold = loose(*format) ? Hold::loose : Hold::unless_loose;
+    ONEBIT_RETURN_IF_ERROR(schema_at(*schema, "text.format.schema", hold, totals));
     json wrapper = {{"name", format->value("name", json("response"))}, {"schema", *schema}};
     return json{{"type", "json_schema"}, {"json_schema", std::move(wrapper)}}.dump();
 }
 
-Result<std::optional<std::string>> check(Route route, std::string_view text) {
-    const json body = json::parse(text, nullptr, false);
-    if (!body.is_object()) return std::optional<std::string>();  // scan_request_body() has refused it
+// The members that are looked at as a whole, built; the last of two of the same name, as the engine takes them.
+json built(const JsonView& body) {
+    static constexpr std::array<std::string_view, 8> kKeys = {
+        "response_format", "json_schema", "grammar", "text", "output_format", "output_config", "tools", "tool_choice"};
+    json members = json::object();
+    for (JsonView::Walk member = body.walk(); member.next();) {
+        const std::string key = member.raw_key().size() < 100 ? member.key() : std::string();
+        if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end())
+            members[key] = json::parse(member.value().text(), nullptr, false);
+    }
+    return members;
+}
+
+Result<std::optional<std::string>> check(RequestRoute route, std::string_view text) {
+    const JsonView view(text);
+    ONEBIT_RETURN_IF_ERROR(check_fields(route, view));
+    if (view.kind() != JsonView::Kind::object || !(route & (kSamplingRoutes | kMessagesRoute)))
+        return std::optional<std::string>();
+    const json body = built(view);
+    SchemaTotals totals;
     bool has_schema = false;
-    if (route == Route::completion) {
+    if (is_completion(route)) {
         if (const json* format = member(body, "response_format")) {
             const json* type = member(*format, "type");
             if (!type || *type != "text")
-                return wrong("response_format", "json_schema or grammar on this route", "it",
-                             "/v1/chat/completions knows response_format");
+                return wrong_field("response_format", "json_schema or grammar on this route", "it",
+                                   "/v1/chat/completions knows response_format");
         }
-        ONEBIT_RETURN_IF_ERROR(own_fields(body, route, has_schema));
+        ONEBIT_RETURN_IF_ERROR(own_fields(body, route, has_schema, totals));
         return std::optional<std::string>();
     }
-    if (route == Route::messages) {
+    if (route == kMessagesRoute) {
         const json* config = member(body, "output_config");
         const bool in_config = config && member(*config, "format");
         if (in_config || member(body, "output_format"))
-            return wrong(in_config ? "output_config.format" : "output_format", "none on this route", "it",
-                         "give a tool with that input_schema and tool_choice {\"type\": \"any\"}");
-        ONEBIT_RETURN_IF_ERROR(tools(body, "", "input_schema"));
+            return wrong_field(in_config ? "output_config.format" : "output_format", "none on this route", "it",
+                               "give a tool with that input_schema and tool_choice {\"type\": \"any\"}");
+        ONEBIT_RETURN_IF_ERROR(tools(body, "", "input_schema", totals));
         return std::optional<std::string>();
     }
     std::optional<std::string> changed;
     if (const json* format = member(body, "response_format"))
-        ONEBIT_RETURN_IF_ERROR(response_format(*format, has_schema));
-    if (route == Route::responses) {
-        Result<std::string> format = format_of_responses(body);
+        ONEBIT_RETURN_IF_ERROR(response_format(*format, has_schema, totals));
+    if (route == kResponsesRoute) {
+        Result<std::string> format = format_of_responses(body, totals);
         if (!format.ok()) return std::move(format).error();
         if (!format->empty()) {
             has_schema = true;
@@ -180,26 +200,16 @@ Result<std::optional<std::string>> check(Route route, std::string_view text) {
             changed->insert(changed->rfind('}'), ",\"response_format\":" + *format);
         }
     }
-    ONEBIT_RETURN_IF_ERROR(own_fields(body, route, has_schema));
-    ONEBIT_RETURN_IF_ERROR(route == Route::responses ? tools(body, "", "parameters")
-                                                     : tools(body, "function", "parameters"));
+    ONEBIT_RETURN_IF_ERROR(own_fields(body, route, has_schema, totals));
+    ONEBIT_RETURN_IF_ERROR(route == kResponsesRoute ? tools(body, "", "parameters", totals)
+                                                    : tools(body, "function", "parameters", totals));
     return changed;
 }
 
 }  // namespace
 
-bool checked_top_level_key(std::string_view key) {
-    static constexpr std::array<std::string_view, 6> kKeys = {"response_format", "json_schema",  "grammar", "text",
-                                                              "output_format",   "output_config"};
-    return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
-}
-
-bool checked_key(std::string_view key) { return key == "pattern" || key == "$ref"; }
-
 Result<std::optional<std::string>> check_request(std::string_view path, std::string_view body) try {
-    const Route route = route_of(path);
-    if (route == Route::other) return std::optional<std::string>();
-    return check(route, body);
+    return check(request_route(path), body);
 } catch (const std::exception& exception) {
     return Error{ErrorCode::internal, "request body", "", exception.what(), ""};
 }

@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -66,6 +67,7 @@ public:
         if (filled_.size() > 1) return fault("a ')' for each '('", "one that is missing");
         return {};
     }
+    std::string grammar() && { return "root ::= \"\\\"\" (" + std::move(grammar_) + ") \"\\\"\"\n"; }
 
 private:
     PatternFault fault(std::string expected, std::string found, std::string remedy = {}) const {
@@ -96,10 +98,17 @@ private:
             case ')':
                 if (filled_.size() == 1) return fault("a '(' before each ')'", "none");
                 filled_.pop_back();
-                [[fallthrough]];
-            case '.':
-            case '|':
+                last_.pop_back();
                 filled_.back() = true;
+                grammar_ += ')';
+                at_++;
+                return {};
+            case '.':
+                part("[^\\x0A\\x0D]");
+                at_++;
+                return {};
+            case '|':
+                part("|");
                 at_++;
                 return {};
             case '^':
@@ -111,13 +120,21 @@ private:
             case '+':
             case '?':
                 if (!filled_.back()) return fault("something to repeat", quoted(1) + " after nothing");
-                at_++;
+                grammar_ += text_[at_++];
                 return {};
             case '{':
                 return repetition();
             default:
                 return literal();
         }
+    }
+
+    // One more part of the sequence, which a repetition may follow.
+    void part(std::string_view text) {
+        grammar_ += ' ';
+        last_.back() = grammar_.size();
+        grammar_ += text;
+        filled_.back() = true;
     }
 
     std::optional<PatternFault> open_group() {
@@ -129,7 +146,9 @@ private:
         }
         if (filled_.size() > kMaxGroups) return fault("at most 100 nested groups", "more");
         at_++;
+        part("(");
         filled_.push_back(false);
+        last_.push_back(grammar_.size());
         return {};
     }
 
@@ -145,7 +164,7 @@ private:
             return fault("a ']' that ends the character class", "none");
         }
         at_++;
-        filled_.back() = true;
+        part(text_.substr(start, at_ - start));
         return {};
     }
 
@@ -163,17 +182,30 @@ private:
         if (!good) return fault("a repetition written {N}, {N,} or {N,M}", quoted(inside.size() + 2));
         if (!filled_.back()) return fault("something to repeat", "'{' after nothing");
         at_ = end + 1;
+        std::string counts = first_int(least, 0), most = counts;
+        if (comma != std::string_view::npos) most = first_int(inside.substr(comma + 1), -1);
+        if (most == "0") counts = "0";  // llama.cpp leaves the part out, whatever the least is
+        grammar_.insert(last_.back(), "(");
+        grammar_ += "){" + counts + "," + (most == "-1" ? "" : most) + "}";
         return {};
+    }
+
+    // As std::stoi reads it, or the other for none.
+    static std::string first_int(std::string_view text, int none) {
+        return std::to_string(text.empty() ? none : std::atoi(std::string(text).c_str()));
     }
 
     std::optional<PatternFault> literal() {
         const size_t start = at_;
+        std::string characters = "\"";
         while (at_ < text_.size()) {
             const char c = text_[at_];
             if (c == '\\') {
                 if (at_ + 1 == text_.size()) return fault("a character after the backslash", "the end");
                 const size_t length = is_operator(text_[at_ + 1]) ? 2 : escape_length(text_, at_);
                 if (length == 0) return escape_fault(kEscapes);
+                const size_t slash = is_operator(text_[at_ + 1]) ? 1 : 0;
+                characters += text_.substr(at_ + slash, length - slash);
                 at_ += length;
             } else if (is_operator(c)) {
                 break;
@@ -182,26 +214,42 @@ private:
                 const bool before_operator =
                     at_ + 1 < text_.size() && text_[at_ + 1] != '.' && is_operator(text_[at_ + 1]);
                 if (c != '"' && before_operator && at_ > start) break;
+                characters += c == '"' ? "\\\"" : std::string(1, c);
                 at_++;
             }
         }
         if (at_ == start) return fault("operators in their place", quoted(1), "put a backslash before it");
-        filled_.back() = true;
+        // as one with the text before, so that the bytes of a character stay together
+        const bool repeated = at_ < text_.size() && std::string_view("*+?{").find(text_[at_]) != std::string_view::npos;
+        if (!repeated && literal_end_ != 0 && literal_end_ == grammar_.size()) {
+            grammar_.pop_back();
+            grammar_ += characters.substr(1) + "\"";
+        } else {
+            part(characters + "\"");
+        }
+        literal_end_ = repeated ? 0 : grammar_.size();
         return {};
     }
 
     std::string_view text_;
     size_t at_ = 0;
     std::vector<bool> filled_ = {false};  // of each open group: is there something before that can be repeated
+    std::string grammar_;
+    size_t literal_end_ = 0;          // where its last text ends, if no repetition is behind it
+    std::vector<size_t> last_ = {0};  // of each open group: where its last part begins in the grammar
 };
 
 }  // namespace
 
-std::optional<PatternFault> pattern_fault(std::string_view pattern) {
+std::optional<PatternFault> pattern_fault(std::string_view pattern, std::string* grammar) {
+    if (grammar) *grammar = "root ::= .*";
     if (pattern.empty()) return {};  // holds nothing back
     if (pattern.size() < 2 || pattern.front() != '^' || pattern.back() != '$')
         return PatternFault{"a pattern from '^' to '$'", "one without both", "write ^.*PATTERN.*$ to match anywhere"};
-    return Reader(pattern.substr(1, pattern.size() - 2)).run();
+    Reader reader(pattern.substr(1, pattern.size() - 2));
+    auto fault = reader.run();
+    if (!fault && grammar) *grammar = std::move(reader).grammar();
+    return fault;
 }
 
 }  // namespace onebit

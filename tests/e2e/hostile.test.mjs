@@ -287,6 +287,91 @@ describe('requests that are wrong', () => {
         await alive();
     });
 
+    // each of these ended the engine, or kept it busy until it was killed
+    test('what ends or blocks the engine is a 400 that names the field, and never reaches it', async () => {
+        const pids = h.enginePids(server);
+        const complete = (extra) => ['/completion', { prompt: 'x', n_predict: 2, ...extra }];
+        const schema = (json_schema) => complete({ json_schema });
+        const optional = Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`p${i}`, { type: 'integer' }]));
+        const chain = Object.fromEntries(Array.from({ length: 40 }, (_, i) => {
+            const next = { $ref: `#/$defs/a${i + 1}` };
+            return [`a${i}`, { anyOf: [next, next] }];
+        }));
+        const lazy = (trigger) => complete({ grammar: 'root ::= "a"', grammar_lazy: true, grammar_triggers: [trigger] });
+        const message = { role: 'user', content: 'x' };
+        for (const [[route, body], field] of [
+            [complete({ grammar: `root ::= ${'('.repeat(20_000)}` }), 'grammar'],
+            [complete({ grammar: `root ::= ${'"a"? '.repeat(5000)}` }), 'grammar'],
+            [complete({ grammar: 'root ::= "x" "a"{5,2}' }), 'grammar'],
+            [complete({ grammar: `root ::= a0\n${Array.from({ length: 40 }, (_, i) => `a${i} ::= a${i + 1} | a${i + 1}\n`).join('')}a40 ::= "x"` }), 'grammar'],
+            [complete({ grammar: '%llguidance {}' }), 'grammar'],
+            [complete({ grammar: 'root ::= [b-a]', samplers: [], temperature: 0 }), 'grammar'],
+            [complete({ grammar: 'a ::= "x" root{0}' }), 'grammar'],
+            [complete({ grammar: 'root ::= "a"', grammar_type: 'tool_calls', generation_prompt: '<|im_end|>' }), 'generation_prompt'],
+            [lazy({ type: 99, value: '(' }), 'grammar_triggers[0].type'],
+            [lazy({ type: 2, value: '('.repeat(20_000) }), 'grammar_triggers[0].value'],
+            [schema({ type: 'object', properties: optional }), 'json_schema'],
+            [schema({ type: 'object', properties: { ['_'.repeat(30_000)]: {} } }), 'json_schema.properties.'],
+            [schema({ type: 'array', items: { type: 'integer' }, minItems: 5, maxItems: 2 }), 'json_schema.minItems'],
+            [schema({ type: 'string', minLength: 7, maxLength: 3 }), 'json_schema.minLength'],
+            [schema({ type: 'integer', minimum: 1e17 }), 'json_schema.minimum'],
+            [schema({ $ref: '#/$defs/a0', $defs: { ...chain, a40: { type: 'integer' } } }), 'json_schema'],
+            [complete({ repeat_last_n: 2147483647, repeat_penalty: 1.5 }), 'repeat_last_n'],
+            [complete({ dry_penalty_last_n: 2147483647, dry_multiplier: 1 }), 'dry_penalty_last_n'],
+            [complete({ top_k: 2147483647, backend_sampling: true }), 'top_k'],
+            [['/v1/chat/completions', { messages: [message], response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object', properties: optional } } } }], 'response_format.json_schema.schema'],
+            [['/v1/chat/completions', { messages: [message], tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: optional } } }] }], 'tools[0].function.parameters'],
+            [['/v1/messages', { messages: [message], max_tokens: 2, tools: [{ name: 'f', input_schema: { type: 'object', properties: optional } }] }], 'tools[0].input_schema'],
+            [['/v1/responses', { input: 'x', max_output_tokens: 2, text: { format: { type: 'json_schema', name: 'a', schema: { type: 'object', properties: optional } } } }], 'text.format.schema'],
+            [['/v1/chat/completions', { messages: Array(20_000).fill(message), max_tokens: 1 }], 'messages'],
+        ]) {
+            const error = refusal(await h.post(server, route, body), 400);
+            assert.ok(error.message.includes(`field '${field}`) && error.message.includes('expected'), `${field}: ${error.message}`);
+        }
+        assert.deepEqual(h.enginePids(server), pids, 'the engine was started again');
+        await alive();
+    });
+
+    test('what the engine would misread in silence is a 400 that names the field', async () => {
+        const pids = h.enginePids(server);
+        const hi = [{ role: 'user', content: 'hi' }];
+        for (const [route, body, field] of [
+            ...[
+                ['max_tokens', 4294967297], ['temperature', true], ['stop', 7], ['stream_options', 7], ['logit_bias', 7], ['tool_choice', 7],
+                ['parallel_tool_calls', 1], ['chat_template_kwargs', 7], ['id_slot', 'x'], ['samplers', ['no']], ['lora', [{}]],
+                ['messages', []], ['messages', [{ role: 'king', content: 'x' }]], ['reasoning_format', 5], ['model', 'a\0b'],
+            ].map(([field, value]) => ['/v1/chat/completions', { messages: hi, max_tokens: 1, [field]: value }, field]),
+            ['/completion', { prompt: [4294967297], n_predict: 1 }, 'prompt[0]'],
+            ['/tokenize', { content: [4294967297] }, 'content[0]'],
+            ['/tokenize', { content: 7 }, 'content'],
+            ['/detokenize', { tokens: [4294967297] }, 'tokens[0]'],
+        ]) {
+            const error = refusal(await h.post(server, route, body), 400);
+            assert.ok(error.message.includes(`field '${field}`), `${field}: ${error.message}`);
+        }
+        for (const number of ['1e999', '7'.repeat(400)]) {
+            const error = refusal(await h.post(server, '/completion', Buffer.from(`{"prompt":"x","temperature":${number}}`)), 400);
+            assert.ok(error.message.includes('column 29') && !error.message.includes('777'), error.message);
+        }
+        assert.deepEqual(h.enginePids(server), pids);
+        await alive();
+    });
+
+    test('what clients send in many forms is answered', async () => {
+        const hi = [{ role: 'user', content: 'hi' }];
+        for (const extra of [
+            { stop: 'x' }, { stop: ['x', 'y'] }, { stop: null }, { tool_choice: 'auto' }, { logit_bias: { 5: -100 } }, { logit_bias: [[5, false]] },
+            { seed: -1 }, { seed: 4294967296 }, { top_k: -1 }, { logprobs: true, top_logprobs: 2 }, { stream_options: null }, { temperature: null },
+            { n: 1, user: 'me', store: false, metadata: {}, frequency_penalty: 0, presence_penalty: 0 }, { samplers: ['top_k', 'temperature'] },
+            { max_tokens: 2.0, reasoning_effort: 'low' }, { chat_template_kwargs: { enable_thinking: false } }, { response_format: { type: 'text' } },
+            { messages: [{ role: 'developer', content: 'x' }, { role: 'user', content: [{ type: 'text', text: 'x' }] }] },
+            { grammar: 'root ::= [a-z]{1,3} ("a" | "b")*' }, { repeat_last_n: 64, repeat_penalty: 1.1 },
+        ]) {
+            const answer = await h.chat(server, hi, { max_tokens: 2, ...extra });
+            assert.equal(answer.status, 200, `${JSON.stringify(extra)}: ${answer.text}`);
+        }
+    });
+
     test('bytes that are no HTTP', async () => {
         for (const bytes of ['\0\0\0\0\r\n\r\n', 'GET\r\n\r\n', 'POST /v1/chat/completions HTTP/1.1\r\ncontent-length: -1\r\n\r\n', 'GET /health HTTP/9.9\r\n\r\n',
             `GET /${'a'.repeat(100_000)} HTTP/1.1\r\n\r\n`, 'POST /completion HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\ncontent-length: 11\r\n\r\n{}', `GET /health HTTP/1.1\r\n${'x: y\r\n'.repeat(20_000)}\r\n`]) {

@@ -143,6 +143,24 @@ TEST(RequestBody, names_of_any_length_are_cut_not_kept) {
     EXPECT_LE(facts->model.size(), 4096u);
 }
 
+// the engine ends its parse at such a number, and repeats all digits of it
+TEST(RequestBody, numbers_that_no_double_holds_are_refused_without_their_digits) {
+    const std::string long_number(400, '7');
+    for (const std::string& number :
+         {std::string("1e999"), long_number, "-" + long_number, std::string("1e309"), std::string("1.8e308"),
+          "0.001e" + long_number, long_number + ".5", std::string("10e308")}) {
+        const std::string message = fault_of("{\n\"temperature\":" + number + "}");
+        EXPECT_NE(message.find("line 2, column 15"), std::string::npos) << message;
+        EXPECT_NE(message.find("characters long"), std::string::npos) << message;
+        EXPECT_EQ(message.find("7777"), std::string::npos) << message;
+    }
+    for (const std::string& number :
+         {std::string("1e308"), std::string("1.7e308"), std::string("1e-999"), "0." + long_number, std::string("0e999"),
+          "0." + std::string(400, '0') + "1", "1e-" + long_number, std::string(308, '9'),
+          "0." + std::string(400, '0') + "1e300"})
+        EXPECT_EQ(fault_of("[" + number + "]"), "") << number;
+}
+
 // The engine parses the body again: both must agree on what is JSON.
 TEST(RequestBody, agrees_with_the_parser_of_the_engine) {
     std::mt19937 random(7);

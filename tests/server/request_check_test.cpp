@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "server/supervisor/request_body.h"
 #include "server/supervisor/schema_check.h"
 
 namespace onebit {
@@ -25,6 +24,11 @@ void expect_refusal(const std::string& path, const json& body, const std::string
     ASSERT_FALSE(checked.ok()) << path << " " << body;
     EXPECT_EQ(checked.error().code, ErrorCode::usage);
     EXPECT_NE(checked.error().message().find(part), std::string::npos) << checked.error().message();
+}
+
+Result<void> schema_checked(const json& schema) {
+    SchemaTotals totals;
+    return check_schema(schema, "s", true, totals);
 }
 
 json string_with(const std::string& pattern) { return {{"type", "string"}, {"pattern", pattern}}; }
@@ -126,7 +130,7 @@ TEST(RequestCheck, API06_all_parts_that_the_engine_reads_are_read) {
         {{"properties", {{"a", {{"$ref", "#/definitions/x"}}}}}, {"definitions", {{"x", object_with(bad)}}}},
     };
     for (const json& schema : schemas) {
-        Result<void> checked = check_schema(schema, "s");
+        Result<void> checked = schema_checked(schema);
         ASSERT_FALSE(checked.ok()) << schema;
         EXPECT_TRUE(checked.error().subject.ends_with("pattern")) << checked.error().subject;
     }
@@ -145,19 +149,19 @@ TEST(RequestCheck, API06_all_parts_that_the_engine_reads_are_read) {
         {{"anyOf", 7}},
         7,
     };
-    for (const json& schema : fine) EXPECT_TRUE(check_schema(schema, "s").ok()) << schema;
-    EXPECT_EQ(check_schema(schemas[11], "s").error().subject, "s.$defs.x.pattern");
-    EXPECT_EQ(check_schema(schemas[12], "s").error().subject, "s.list[1].pattern");
-    EXPECT_EQ(check_schema(schemas[7], "s").error().subject, "s.items[1].pattern");
+    for (const json& schema : fine) EXPECT_TRUE(schema_checked(schema).ok()) << schema;
+    EXPECT_EQ(schema_checked(schemas[11]).error().subject, "s.$defs.x.pattern");
+    EXPECT_EQ(schema_checked(schemas[12]).error().subject, "s.list[1].pattern");
+    EXPECT_EQ(schema_checked(schemas[7]).error().subject, "s.items[1].pattern");
 }
 
 TEST(RequestCheck, schemas_that_lead_to_each_other_for_ever_are_refused) {
     json chain = {{"$ref", "#/0"}};
     for (int i = 0; i < 100000; i++) chain[std::to_string(i)] = {{"$ref", "#/" + std::to_string(i + 1)}};
-    EXPECT_NE(check_schema(chain, "s").error().message().find("at most 256"), std::string::npos);
+    EXPECT_NE(schema_checked(chain).error().message().find("at most 256"), std::string::npos);
     json shorter = {{"$ref", "#/0"}, {"255", kGood}};
     for (int i = 0; i < 250; i++) shorter[std::to_string(i)] = {{"$ref", "#/" + std::to_string(i + 1)}};
-    EXPECT_TRUE(check_schema(shorter, "s").ok());
+    EXPECT_TRUE(schema_checked(shorter).ok());
     // names of any length give a message of a bounded one
     json deep = string_with("x");
     for (int i = 0; i < 50; i++) deep = {{"properties", {{std::string(1000, 'n'), deep}}}};
@@ -246,17 +250,6 @@ TEST(RequestCheck, API06_text_format_of_responses_becomes_response_format) {
         ASSERT_TRUE(same.ok()) << plain;
         EXPECT_FALSE(*same) << plain;
     }
-}
-
-TEST(RequestCheck, the_scan_says_which_bodies_are_worth_it) {
-    for (const char* body :
-         {R"({"response_format":1})", R"({"json_schema":1})", R"({"grammar":1})", R"({"text":1})",
-          R"({"output_format":1})", R"({"output_config":1})", R"({"tools":[{"a":{"pattern":"x"}}]})",
-          R"({"a":{"$ref":"x"}})", R"({"tools":[{"p\u0061ttern":"x"}]})", R"({"json_sch\u0065ma":1})"})
-        EXPECT_TRUE(scan_request_body(body)->check) << body;
-    for (const char* body : {"{}", R"({"messages":[{"content":"pattern"}],"tools":[{"json_schema":1}]})",
-                             R"({"pattern_":1})", R"(["pattern"])"})
-        EXPECT_FALSE(scan_request_body(body)->check) << body;
 }
 
 }  // namespace
