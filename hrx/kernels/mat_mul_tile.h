@@ -121,13 +121,41 @@ struct TileProduct {
         }
     }
 
+    // Through the tile's LDS, which nobody reads any more: a wave writes whole lines, and looks for edges in one loop.
+    __attribute__((always_inline)) void store(const float8 (&sums)[blocks_m][blocks_n], uint32_t vector_at,
+                                              uint32_t row_at) const {
+        constexpr uint32_t stride = wave_rows + 16;
+        static_assert(waves * 16 * stride * sizeof(float) <= (TileVectors + TileRows) * lds_stride * sizeof(float16));
+        LDS float* lines = reinterpret_cast<LDS float*>(vectors_tile) + wave_id() * 16 * stride;
+#pragma unroll
+        for (uint32_t m = 0; m < blocks_m; ++m) {
+#pragma unroll
+            for (uint32_t n = 0; n < blocks_n; ++n) {
+#pragma unroll
+                for (uint32_t i = 0; i < 8; ++i) {
+                    lines[sum_row(i) * stride + 16 * n + sum_column(i)] = sums[m][n][i];
+                }
+            }
+            wave_barrier();
+#pragma nounroll
+            for (uint32_t i = lane_id(); i < 16 * wave_rows; i += wave_size) {
+                const uint32_t line = i / wave_rows, column = i % wave_rows;
+                const uint32_t vector = first_vector + vector_at + 16 * m + line, row = first_row + row_at + column;
+                if (vector < a.vectors && row < a.rows) {
+                    operands.out[uint64_t{vector} * a.out_stride[0] + row] = lines[line * stride + column];
+                }
+            }
+            wave_barrier();
+        }
+    }
+
     __attribute__((always_inline)) void compute() const {
         const uint32_t vector_at = wave_id() % 2 * wave_vectors, row_at = wave_id() / 2 * wave_rows;
         float8 sums[blocks_m][blocks_n] = {};
         for (uint32_t unit = 0; unit * 16 < columns; unit += step_units) {
             load_step(unit);
             barrier();
-#pragma unroll
+#pragma unroll 2
             for (uint32_t k = 0; k < step; k += 16) {
                 Fragment left[blocks_m], right[blocks_n];
 #pragma unroll
@@ -146,20 +174,7 @@ struct TileProduct {
             }
             barrier();
         }
-#pragma unroll
-        for (uint32_t m = 0; m < blocks_m; ++m) {
-#pragma unroll
-            for (uint32_t n = 0; n < blocks_n; ++n) {
-#pragma unroll
-                for (uint32_t i = 0; i < 8; ++i) {
-                    const uint32_t vector = first_vector + vector_at + 16 * m + sum_row(i);
-                    const uint32_t row = first_row + row_at + 16 * n + sum_column(i);
-                    if (vector < a.vectors && row < a.rows) {
-                        operands.out[uint64_t{vector} * a.out_stride[0] + row] = sums[m][n][i];
-                    }
-                }
-            }
-        }
+        store(sums, vector_at, row_at);
     }
 };
 
