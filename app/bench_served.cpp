@@ -47,7 +47,8 @@ public:
         add("--api-key", server->key_);
         add("--device", device);
         add("--parallel", std::to_string(std::ranges::max(request.clients)));
-        add("--ctx-size", std::to_string(request.prompt + request.generate + 8));
+        constexpr uint32_t kLeast = 256;  // that serve takes
+        add("--ctx-size", std::to_string(std::max(kLeast, request.prompt + request.generate + 8)));
         words.push_back("--");
         add("--ubatch-size", std::to_string(request.ubatch));
         add("--threads", std::to_string(threads));

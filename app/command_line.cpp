@@ -12,6 +12,8 @@
 namespace onebit {
 namespace {
 
+constexpr std::string_view kText = "TEXT";  // type of the options that may be empty
+
 std::vector<std::string> after_dashes;
 
 // An option whose value could not be used; what() is the whole message.
@@ -29,6 +31,33 @@ std::vector<std::string> flag_names(const CLI::App& app) {
         for (const std::string& name : option->get_snames()) names.push_back("-" + name);
     }
     return names;
+}
+
+// Nothing where a name, a path or a number belongs is most often a variable of a script that is not set. A text may be
+// empty.
+void refuse_empty_values(CLI::App& app) {
+    for (CLI::Option* option : app.get_options()) {
+        if (option->get_items_expected_max() == 0 || option->get_type_name() == kText) continue;
+        option->check([](const std::string& value) {
+            return value.empty() ? std::string("expected a value, found nothing") : std::string();
+        });
+    }
+}
+
+// "--name=" as two words, because the parser would take the next word for its value.
+void split_empty_values(const CLI::App& app, std::vector<std::string>& words) {
+    for (size_t i = 0; i < words.size(); i++) {
+        if (words[i].size() < 4 || !words[i].starts_with("--") || words[i].find('=') != words[i].size() - 1) continue;
+        const std::string name = words[i].substr(0, words[i].size() - 1);
+        const auto has = [&](const CLI::App* one) {
+            const CLI::Option* option = one->get_option_no_throw(name);
+            return option && option->get_items_expected_max() > 0;
+        };
+        const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+        if (!has(&app) && std::none_of(commands.begin(), commands.end(), has)) continue;
+        words[i] = name;
+        words.insert(words.begin() + static_cast<ptrdiff_t>(i) + 1, "");
+    }
 }
 
 std::string first_word(const std::string& flag) { return flag.substr(0, flag.find('=')); }
@@ -147,6 +176,7 @@ CommandLine::CommandLine(std::span<const AddCommand> commands)
     app_->get_formatter()->column_width(34);
     app_->get_formatter()->label("SUBCOMMAND", "COMMAND");
     for (AddCommand add : commands) add(*app_, &chosen_run_);
+    for (CLI::App* one : app_->get_subcommands([](CLI::App*) { return true; })) refuse_empty_values(*one);
 
     // counted over the program and the command: 1bit -v serve -v
     auto add_counter = [](CLI::App* to, const char* both, const char* longer, const char* shorter, int* count,
@@ -217,6 +247,7 @@ int CommandLine::run(std::vector<std::string> arguments) try {
     }
     if (arguments.size() == 2 && arguments[0] == "help") arguments = {arguments[1], "--help"};
     if (arguments.size() == 1 && arguments[0] == "help") arguments = {"--help"};
+    split_empty_values(*app_, arguments);
     try {
         std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
         app_->parse(std::move(reversed));

@@ -10,7 +10,15 @@
 
 namespace onebit {
 
-void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+namespace {
+
+int print_failure = 0;  // errno of the first write that failed
+
+}  // namespace
+
+void print(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() && print_failure == 0) print_failure = errno;
+}
 
 int report(const Error& error) {
     std::string line = "error: " + error.message() + "\n";
@@ -30,10 +38,11 @@ bool input_is_terminal() { return ::isatty(STDIN_FILENO) == 1; }
 
 int close_output() {
     errno = 0;
-    bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+    const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0;
+    const int failure = print_failure ? print_failure : errno;
     // a reader that went away has what it wanted
-    if (!failed || errno == EPIPE) return 0;
-    return report(error_from_errno(errno ? errno : EIO, "standard output", "see where it is redirected to"));
+    if (!failed || failure == EPIPE) return 0;
+    return report(error_from_errno(failure ? failure : EIO, "standard output", "see where it is redirected to"));
 }
 
 }  // namespace onebit

@@ -1,5 +1,6 @@
 #include "app/serve_flags.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -50,6 +51,10 @@ void add_tandem_flags(CLI::App* app, ServeFlags* flags) {
     app->add_option("--reason", flags->excluded_reason, "Why, for the log and the answers")->type_name("TEXT");
 }
 
+void add_context(CLI::App* app, const std::string& help, ServeFlags* flags) {
+    add_value(app, "-c,--ctx-size", "N", help, &flags->context, parse_context);
+}
+
 void add_serve_flags(CLI::App* app, ServeFlags* flags) {
     app->add_option("MODEL", flags->model,
                     "The one model to serve: a path, REPO:QUANT of a hub, or a name of 1bit models or onebit.yaml. "
@@ -63,14 +68,15 @@ void add_serve_flags(CLI::App* app, ServeFlags* flags) {
                  &flags->api_keys);
     app->add_option("--api-key-file", flags->api_key_file, "File with such keys, one a line")->type_name("FILE");
     add_repeated(app, "--cors-origin", "ORIGIN",
-                 "Web pages of this origin may call the server; may be repeated, '*' for all", &flags->cors_origins);
+                 "Web pages of this origin, such as https://chat.example, may call the server; may be repeated, '*' "
+                 "for all",
+                 &flags->cors_origins);
     add_repeated(app, "--device", "NAME",
                  "Device to run on, a name of 1bit devices, 'vulkan' for the first of them or 'cpu'; may be repeated "
                  "or a list with commas. The start fails when it is not there",
                  &flags->devices);
     add_tandem_flags(app, flags);
-    add_number(app, "-c,--ctx-size", "Tokens of one request with its answer, 0 for the model's own", &flags->context, 0,
-               1u << 30);
+    add_context(app, "Tokens of one request with its answer, at least 256; 0 for the model's own", flags);
     add_number(app, "--parallel", "Requests at one time for each model", &flags->parallel, 1, 256);
     add_value(app, "--keep-alive", "TIME", "Unload a model after this time without requests: 90s, 5m, forever (5m)",
               &flags->keep_alive, parse_keep_alive);
@@ -95,9 +101,10 @@ void add_serve_flags(CLI::App* app, ServeFlags* flags) {
 
 Result<std::vector<std::string>> read_key_file(const std::filesystem::path& file) {
     std::error_code ignored;
+    if (std::filesystem::is_directory(file, ignored))
+        return Error{ErrorCode::usage, file.string(), "a file with one key a line", "a folder", ""};
     std::ifstream stream(file, std::ios::binary);
-    if (!stream || std::filesystem::is_directory(file, ignored))
-        return error_from_errno(errno ? errno : EISDIR, file.string(), "name a file with one key a line");
+    if (!stream) return error_from_errno(errno, file.string(), "name a file with one key a line");
     std::vector<std::string> keys;
     std::string line;
     size_t bytes = 0;
@@ -124,6 +131,9 @@ Result<std::vector<std::string>> given_api_keys(const std::vector<std::string>& 
     }
     const char* variable = std::getenv("ONEBIT_API_KEY");
     if (all.empty() && variable && *variable) all.push_back(variable);
+    if (!std::all_of(all.begin(), all.end(), is_usable_api_key))
+        return Error{ErrorCode::usage, "API key", "one line of text that a header can carry",
+                     "one with spaces around it or other bytes", ""};
     return all;
 }
 
@@ -144,7 +154,16 @@ Result<ServeConfig> apply_flags(const ServeFlags& flags, ServeConfig config) {
     if (!keys->empty()) config.api_keys = *keys;
     if (flags.host) config.host = *flags.host;
     if (flags.port) config.port = *flags.port;
-    if (!flags.cors_origins.empty()) config.cors_origins = flags.cors_origins;
+    if (!flags.cors_origins.empty()) config.cors_origins.clear();
+    for (const std::string& text : flags.cors_origins) {
+        Result<std::string> origin = parse_origin(text);
+        if (!origin) {
+            Error error = origin.error();
+            error.subject = "--cors-origin";
+            return error;
+        }
+        config.cors_origins.push_back(*std::move(origin));
+    }
     if (flags.max_request_bytes) config.max_request_bytes = *flags.max_request_bytes;
     if (flags.drain_timeout) config.drain_timeout = *flags.drain_timeout;
     if (flags.hang_timeout) config.hang_timeout = *flags.hang_timeout;

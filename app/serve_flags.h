@@ -31,9 +31,11 @@ struct ServeFlags {
     std::vector<std::string> engine_arguments;
 };
 
-// The options, bound to `flags`, which must live as long as `app`; those of the tandem alone, for `1bit run`.
+// The options, bound to `flags`, which must live as long as `app`; those of the tandem and of the context alone, for
+// `1bit run`.
 void add_serve_flags(CLI::App* app, ServeFlags* flags);
 void add_tandem_flags(CLI::App* app, ServeFlags* flags);
+void add_context(CLI::App* app, const std::string& help, ServeFlags* flags);
 
 // Keys of a file, one a line; empty lines and lines with '#' are left out. Error usage for a file without a key.
 Result<std::vector<std::string>> read_key_file(const std::filesystem::path& file);

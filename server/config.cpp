@@ -4,6 +4,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -154,8 +155,7 @@ Reader::Fields shared_fields(const Reader& r, ModelConfig& to) {
              to.prefill_min_tokens = chosen ? 0 : uint32_t(r.number(n, p, 1, kMostContext));
          }},
         {"strict", [&](const YAML::Node& n, const std::string& p) { to.strict = r.truth(n, p); }},
-        {"context",
-         [&](const YAML::Node& n, const std::string& p) { to.context = uint32_t(r.number(n, p, 0, kMostContext)); }},
+        {"context", [&](const YAML::Node& n, const std::string& p) { to.context = r.parsed(n, p, parse_context); }},
         {"parallel",
          [&](const YAML::Node& n, const std::string& p) { to.parallel = uint32_t(r.number(n, p, 1, kMostParallel)); }},
         {"arguments", [&](const YAML::Node& n, const std::string& p) { to.arguments = r.texts(n, p); }},
@@ -195,8 +195,21 @@ void read_document(const Reader& r, const YAML::Node& root, ServeConfig& c) {
         {
             {"host", [&](const Node& n, Path p) { c.host = r.text(n, p, "an address to listen on"); }},
             {"port", [&](const Node& n, Path p) { c.port = uint16_t(r.number(n, p, 0, 65535)); }},
-            {"api_keys", [&](const Node& n, Path p) { c.api_keys = r.texts(n, p); }},
-            {"cors_origins", [&](const Node& n, Path p) { c.cors_origins = r.texts(n, p); }},
+            {"api_keys",
+             [&](const Node& n, Path p) {
+                 c.api_keys = r.texts(n, p);
+                 if (!std::all_of(c.api_keys.begin(), c.api_keys.end(), is_usable_api_key))
+                     r.fail(n.Mark(), p, "keys that a header can carry", "one with spaces around it or several lines");
+             }},
+            {"cors_origins",
+             [&](const Node& n, Path p) {
+                 c.cors_origins = r.texts(n, p);
+                 for (std::string& one : c.cors_origins) {
+                     Result<std::string> origin = parse_origin(one);
+                     if (!origin) r.fail(n.Mark(), p, origin.error().expected, shortened(one), origin.error().remedy);
+                     one = *std::move(origin);
+                 }
+             }},
             {"max_request_size",
              [&](const Node& n, Path p) {
                  c.max_request_bytes = r.parsed(n, p, parse_size);
@@ -416,6 +429,63 @@ Result<uint64_t> parse_size(std::string_view text) {
     }
     if (count > (UINT64_MAX >> shift)) return error;
     return count << shift;
+}
+
+Result<uint32_t> parse_context(std::string_view text) {
+    constexpr uint64_t kLeast = 256;
+    uint64_t value = 0;
+    auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (fault == std::errc() && end == text.data() + text.size() && (value == 0 || value >= kLeast) &&
+        value <= kMostContext)
+        return static_cast<uint32_t>(value);
+    return usage("context",
+                 "a whole number from " + std::to_string(kLeast) + " to " + std::to_string(kMostContext) +
+                     ", or 0 for the model's own",
+                 shortened(std::string(text)));
+}
+
+Result<std::string> parse_origin(std::string_view text) {
+    std::string origin(text);
+    for (char& c : origin)
+        if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (origin == "*" || origin == "null") return origin;
+    const Error error = usage("origin", "https://HOST, http://HOST:PORT or '*'", shortened(std::string(text)),
+                              "give it as browsers send it, with its scheme and without a path");
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz", kMark = "://";
+    const size_t mark = origin.find(kMark);
+    if (mark == std::string::npos || mark == 0 || kLetters.find(origin[0]) == std::string_view::npos ||
+        origin.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789+-.") != mark)
+        return error;
+    const std::string scheme = origin.substr(0, mark);
+    std::string_view authority = std::string_view(origin).substr(mark + kMark.size());
+    size_t host_end = authority.find(':');
+    if (authority.starts_with('[')) {
+        host_end = authority.find(']');
+        if (host_end == std::string_view::npos || host_end == 1 ||
+            authority.substr(1, host_end - 1).find_first_not_of("0123456789abcdef:.") != std::string_view::npos)
+            return error;
+        host_end++;
+    } else if (authority.substr(0, host_end).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-._~%") !=
+               std::string_view::npos) {
+        return error;
+    }
+    host_end = std::min(host_end, authority.size());
+    if (host_end == 0) return error;
+    std::string_view port = authority.substr(host_end);
+    if (!port.empty()) {
+        uint32_t number = 0;
+        auto [end, fault] = std::from_chars(port.data() + 1, port.data() + port.size(), number);
+        if (port[0] != ':' || fault != std::errc() || end != port.data() + port.size() || number == 0 || number > 65535)
+            return error;
+        // browsers leave it out
+        if ((scheme == "http" && number == 80) || (scheme == "https" && number == 443)) port = {};
+    }
+    return scheme + std::string(kMark) + std::string(authority.substr(0, host_end)) + std::string(port);
+}
+
+bool is_usable_api_key(std::string_view key) {
+    const auto space = [](char c) { return c == ' ' || c == '\t'; };
+    return !key.empty() && !space(key.front()) && !space(key.back()) && printable(key) == key;
 }
 
 std::filesystem::path default_config_file() {

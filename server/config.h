@@ -75,6 +75,17 @@ Result<std::chrono::seconds> parse_duration(std::string_view text);
 // Bytes: "4096", "64K", "256M", "2G", "1T" (powers of 1024; a following "B" or "iB" is allowed). Error usage.
 Result<uint64_t> parse_size(std::string_view text);
 
+// Tokens of a context: 0 for the model's own, or as many as llama.cpp's least step, to multiples of which it rounds up.
+// Error usage.
+Result<uint32_t> parse_context(std::string_view text);
+
+// An origin as browsers send it, "scheme://host" or "scheme://host:port"; "*" for any, "null" for pages without one.
+// In lower case and without the scheme's own port. Error usage.
+Result<std::string> parse_origin(std::string_view text);
+
+// Whether a request's header can carry it: one line of text, without spaces around it.
+bool is_usable_api_key(std::string_view key);
+
 // $XDG_CONFIG_HOME/1bit/onebit.yaml, else $HOME/.config/1bit/onebit.yaml; empty without a home. It need not exist.
 std::filesystem::path default_config_file();
 

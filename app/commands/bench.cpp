@@ -1,7 +1,10 @@
 // `1bit bench`: speed of prefill and decode on each device, with a check of what they compute.
 #include "engine/bench.h"
 
+#include <unistd.h>
+
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <span>
 #include <sstream>
@@ -33,6 +36,19 @@ Result<void> save(const std::string& file, const std::string& text) {
     return publish_file(file, std::as_bytes(std::span(text)), 0644);
 }
 
+// What is measured for minutes should not be lost for a folder that is not there.
+Result<void> check_place(const std::string& file) {
+    if (file.empty() || file == "-") return {};
+    std::error_code ignored;
+    if (std::filesystem::is_directory(file, ignored))
+        return Error{ErrorCode::usage, file, "a file to write", "a folder", ""};
+    const std::filesystem::path parent = std::filesystem::path(file).parent_path();
+    const std::string folder = parent.empty() ? "." : parent.string();
+    if (::access(folder.c_str(), W_OK | X_OK) != 0)
+        return error_from_errno(errno, folder, "name a folder that may be written to");
+    return {};
+}
+
 Result<std::string> read_text(const std::string& file) {
     std::ifstream stream(file, std::ios::binary);
     if (!stream) return error_from_errno(errno, file, "give a text file to --text");
@@ -60,6 +76,8 @@ Result<std::vector<ServedCell>> served(const Options& options) {
 
 int run_bench_command(Options options) {
     BenchRequest& request = options.request;
+    for (const std::string& file : {options.json, options.markdown, options.plot})
+        if (const auto place = check_place(file); !place.ok()) return report(place.error());
     const auto model = find_usable_model(options.model);
     if (!model.ok()) return report(model.error());
     request.model_file = model->files.front().string();

@@ -321,8 +321,7 @@ void add_run(CLI::App& app, CommandRun* run) {
     add_repeated(command, "--device", "NAME", "Device to run on, a name of 1bit devices, or 'cpu'; never replaced",
                  &options->serve.devices);
     add_tandem_flags(command, &options->serve);
-    add_number(command, "-c,--ctx-size", "Tokens of the prompt and the answer, 0 for the model's own",
-               &options->serve.context, 0, 1u << 30);
+    add_context(command, "Tokens of the prompt and the answer, at least 256; 0 for the model's own", &options->serve);
     command->add_option("--config", options->serve.config_file, "Configuration file (~/.config/1bit/onebit.yaml)")
         ->type_name("FILE");
     command->add_flag("--offline", options->serve.offline, "Never ask a hub");

@@ -90,7 +90,14 @@ int run_serve(ServeFlags flags) {
     context.config = *std::move(config);
     context.program = program;
     context.folders = std::move(folders);
-    context.reload = [flags, program] { return configuration(flags, program); };
+    context.reload = [flags, program, file = context.config.file]() mutable -> Result<ServeConfig> {
+        Result<ServeConfig> fresh = configuration(flags, program);
+        // without it all that it says would go at once, keys too
+        if (fresh.ok() && fresh->file.empty() && !file.empty())
+            return Error{ErrorCode::not_found, file.string(), "the file that was read before", "none", "put it back"};
+        if (fresh.ok()) file = fresh->file;
+        return fresh;
+    };
     Result<void> ended = run_server(std::move(context));
     return ended ? 0 : report(ended.error());
 }

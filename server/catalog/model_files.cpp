@@ -1,7 +1,11 @@
 #include "server/catalog/model_files.h"
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -17,11 +21,22 @@ constexpr unsigned kMostLevels = 8;
 constexpr size_t kMostFiles = 100'000, kMostFolders = 100'000;
 constexpr const char* kDownloadAgain = "download the model again, such as with '1bit pull'";
 
+// What the kernel shows of itself as files: no model is there, and /proc leads to every other place again.
+bool is_kernels_own(const fs::path& folder) {
+    struct statfs system {};
+    if (::statfs(folder.c_str(), &system) != 0) return false;
+    constexpr long kTypes[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC,        DEBUGFS_MAGIC,       TRACEFS_MAGIC,
+                               SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC,
+                               BPF_FS_MAGIC,     PSTOREFS_MAGIC,     SELINUX_MAGIC};
+    return std::find(std::begin(kTypes), std::end(kTypes), static_cast<long>(system.f_type)) != std::end(kTypes);
+}
+
 class Walk {
 public:
-    void folder(const fs::path& path, unsigned level) {
+    void folder(const fs::path& path, unsigned level, dev_t parent) {
         struct stat status {};
         if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return;
+        if (status.st_dev != parent && is_kernels_own(path)) return;
         if (!seen_.insert({status.st_dev, status.st_ino}).second) return;
         std::error_code failed;
         fs::directory_iterator entries(path, failed);
@@ -51,7 +66,7 @@ public:
                                                " files or folders: not all of " + path.string() + " is listed");
                 return;
             }
-            folder(path / name, level + 1);
+            folder(path / name, level + 1, status.st_dev);
         }
     }
     std::map<fs::path, std::vector<std::string>> take() { return std::move(found_); }
@@ -131,7 +146,7 @@ ModelFiles join(const fs::path& folder, const ShardName& set, std::map<unsigned,
 
 std::map<fs::path, std::vector<std::string>> walk_gguf_files(const fs::path& root) {
     Walk walk;
-    walk.folder(root, 0);
+    walk.folder(root, 0, dev_t(-1));
     return walk.take();
 }
 

@@ -31,7 +31,8 @@ struct FolderFiles {
 };
 
 // All .gguf files below root by their folder, names sorted. Follows symbolic links, each folder once; hidden and
-// unreadable ones are left out. At most 8 levels and 100,000 files.
+// unreadable ones are left out, as is what the kernel shows of itself (/proc, /sys). At most 8 levels and 100,000
+// files.
 std::map<std::filesystem::path, std::vector<std::string>> walk_gguf_files(const std::filesystem::path& root);
 
 // names: files of this folder.

@@ -22,6 +22,8 @@ public:
     // A request's head and body must arrive before now + limit; each 64 KiB that come add a second, so that a slow
     // line may upload much, but a client that trickles bytes cannot hold a thread.
     void begin_request(std::chrono::milliseconds limit);
+    // Of what is still to come, in place of begin_request()'s.
+    void set_deadline(Clock::time_point deadline) { deadline_ = deadline; }
     bool timed_out() const { return timed_out_; }
     // No read or write for this long while the response is written ends the connection.
     void set_write_timeout(std::chrono::milliseconds limit) { write_timeout_ = limit; }

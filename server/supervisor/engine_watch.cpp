@@ -20,9 +20,10 @@ constexpr milliseconds kStartTick{100}, kBusyTick{200}, kIdleTick{1000}, kSample
 
 milliseconds since(Clock::time_point start) { return std::chrono::duration_cast<milliseconds>(Clock::now() - start); }
 
-// Signals that no fault of the process itself raises.
+// Signals that no fault of the process itself raises. SIGBUS: the model's file got shorter, or its disk failed.
 bool sent_by_others(int signal) {
-    return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+    return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
+           signal == SIGBUS;
 }
 
 }  // namespace

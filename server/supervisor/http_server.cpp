@@ -21,6 +21,7 @@ namespace {
 constexpr int kBacklog = 4096;  // a burst beyond it waits for TCP's retransmissions, seconds
 constexpr auto kIdleTimeout = std::chrono::seconds(30);
 constexpr auto kIdleTimeoutCrowded = std::chrono::seconds(1);
+constexpr auto kHeadTimeoutCrowded = std::chrono::seconds(5);
 
 thread_local ClientStream* current_stream = nullptr;
 
@@ -122,10 +123,21 @@ size_t HttpServer::connections() const {
     return sockets_.size();
 }
 
+bool HttpServer::crowded() const { return connections() * 4 > max_connections_ * 3; }
+
+std::chrono::milliseconds HttpServer::read_timeout() const {
+    return read_timeout_ ? read_timeout_() : std::chrono::milliseconds(60000);
+}
+
+// Clients that send a byte now and then must not keep all others out for longer.
+std::chrono::milliseconds HttpServer::head_timeout() const {
+    return crowded() ? std::min<std::chrono::milliseconds>(kHeadTimeoutCrowded, read_timeout()) : read_timeout();
+}
+
 bool HttpServer::wait_for_request(ClientStream& stream, bool first) {
     if (stream.has_buffered()) return true;
-    auto limit = connections() * 4 > max_connections_ * 3 ? kIdleTimeoutCrowded : kIdleTimeout;
-    if (first && read_timeout_) limit = std::chrono::ceil<std::chrono::seconds>(read_timeout_());
+    std::chrono::milliseconds limit = crowded() ? kIdleTimeoutCrowded : kIdleTimeout;
+    if (first) limit = head_timeout();
     auto until = ClientStream::Clock::now() + limit;
     bool draining = false;
     for (;;) {
@@ -189,8 +201,10 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
             bool first = true, result = false;
             while (svr_sock_ != INVALID_SOCKET && wait_for_request(stream, first)) {
                 first = false;
-                stream.begin_request(read_timeout_ ? read_timeout_() : std::chrono::milliseconds(60000));
+                const auto begun = ClientStream::Clock::now();
+                stream.begin_request(head_timeout());
                 if (!take_head(stream, remote)) break;
+                stream.set_deadline(begun + read_timeout());
                 bool closed = false;
                 result = process_request(stream, remote, remote_port, local, local_port, false, closed, nullptr);
                 if (request_end_) request_end_();

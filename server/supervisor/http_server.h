@@ -48,6 +48,9 @@ public:
 
 private:
     bool process_and_close_socket(socket_t socket) override;
+    bool crowded() const;
+    std::chrono::milliseconds read_timeout() const;
+    std::chrono::milliseconds head_timeout() const;
     bool wait_for_request(ClientStream& stream, bool first);
     // Reads a whole head into the stream's buffer. False: it was refused, or the client is gone.
     bool take_head(ClientStream& stream, const std::string& client);

@@ -134,7 +134,9 @@ Result<void> check(const ServeConfig& config) {
     if (config.read_timeout.count() <= 0)
         return wrong("read_timeout", "more than 0 s", std::to_string(config.read_timeout.count()));
     for (const std::string& key : config.api_keys)
-        if (key.empty()) return wrong("api_keys", "keys that are not empty", "an empty one");
+        if (!is_usable_api_key(key))
+            return wrong("api_keys", "keys that a header can carry: text in one line without spaces around it",
+                         key.empty() ? "an empty one" : "another");
     return {};
 }
 

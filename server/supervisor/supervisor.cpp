@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "server/supervisor/banner.h"
 #include "server/supervisor/known_routes.h"
 #include "server/supervisor/responses.h"
 #include "server/supervisor/web_page.h"
@@ -248,6 +249,7 @@ Result<void> Supervisor::reload() {
     fleet_->reconfigure(limits_of(config),
                         parts_.resolve ? parts_.resolve : catalog_resolver(config, context_.folders));
     log_info("server", "configuration read again");
+    if (std::string warning = exposure_warning(config); !warning.empty()) log_warning("server", warning);
     return {};
 }
 

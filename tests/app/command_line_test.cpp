@@ -18,7 +18,7 @@ using testing::internal::GetCapturedStdout;
 
 struct Seen {
     int runs = 0;
-    std::string model;
+    std::string model, file, text;
     std::optional<uint32_t> slots;
     std::vector<std::string> keys, after;
 } seen;
@@ -28,6 +28,8 @@ void add_one(CLI::App& app, CommandRun* run) {
     command->add_option("MODEL", seen.model, "A model")->type_name("");
     add_number(command, "-c,--slots", "Slots", &seen.slots, 1, 256);
     add_repeated(command, "--api-key", "KEY", "Keys", &seen.keys);
+    command->add_option("--config", seen.file, "A file")->type_name("FILE");
+    command->add_option("--system", seen.text, "A text")->type_name("TEXT");
     command->footer("Examples:\n  1bit serve");
     command->callback([run] {
         *run = [] {
@@ -105,6 +107,30 @@ TEST(CommandLine, WhatFollowsTwoDashesIsUntouched) {
     EXPECT_TRUE(seen.after.empty());
     EXPECT_EQ(run({"serve"}).code, 7);
     EXPECT_TRUE(seen.after.empty());
+}
+
+TEST(CommandLine, AnEmptyValueIsRefusedByTheOptionsName) {
+    const std::pair<std::vector<std::string>, const char*> wrong[] = {
+        {{"serve", ""}, "MODEL"},
+        {{"serve", "--api-key", ""}, "--api-key"},
+        {{"serve", "--api-key", "a", "--api-key", ""}, "--api-key"},
+        {{"serve", "--config", ""}, "--config"},
+        {{"serve", "--config=", "m"}, "--config"},
+        {{"serve", "--config="}, "--config"},
+        {{"serve", "-c", ""}, "--slots"},
+    };
+    for (const auto& [words, name] : wrong) {
+        const Outcome outcome = run(words);
+        EXPECT_EQ(outcome.code, 2) << name;
+        EXPECT_THAT(outcome.error, AllOf(HasSubstr(name), HasSubstr("found nothing"), HasSubstr("--help"))) << name;
+        EXPECT_EQ(seen.runs, 0);
+    }
+    EXPECT_EQ(run({"serve", "--system", "", "m"}).code, 7);
+    EXPECT_EQ(run({"serve", "--system=", "m"}).code, 7);
+    EXPECT_EQ(seen.model, "m");
+    EXPECT_EQ(seen.text, "");
+    EXPECT_EQ(run({"serve", "--", "--config="}).code, 7);
+    EXPECT_EQ(seen.after, (std::vector<std::string>{"--config="}));
 }
 
 TEST(CommandLine, AWordThatIsACommandMayBeAnArgument) {

@@ -14,6 +14,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 using Texts = std::vector<std::string>;
 
@@ -230,6 +231,57 @@ TEST_F(Program, CompletionsOfBashWork) {
         complete_for 1bit serve m -- on)");
     EXPECT_EQ(result.exit_code, 0) << result.error_output;
     EXPECT_EQ(result.output, "serve\n--port\nfish\n\none.gguf\none.gguf\n\none.gguf\n") << result.error_output;
+}
+
+TEST_F(Program, ClosedStandardDescriptorsAreNotTakenByOtherFiles) {
+    const ProgramResult result = shell(R"(
+        "$P" plan builtin --device cpu <&- >&- 2>&-; echo $?
+        "$P" version >&-; echo $?
+        "$P" completions bash >/dev/full; echo $?
+        "$P" run --device cpu -n 1 --offline hi <&- >/dev/null; echo $?)");
+    EXPECT_EQ(result.output, "1\n1\n1\n0\n") << result.error_output;
+    EXPECT_THAT(result.error_output, AllOf(HasSubstr("Bad file descriptor"), HasSubstr("No space left on device")));
+    EXPECT_THAT(result.error_output, Not(HasSubstr("says nothing")));
+}
+
+TEST_F(Program, BenchKnowsBeforeItMeasuresThatItsFilesCannotBeWritten) {
+    for (const auto& [option, file, part] :
+         {std::tuple{"--json", "/no/such/folder/x.json", "/no/such/folder"},
+          std::tuple{"--markdown", "/proc/self/x.md", "/proc/self"}, std::tuple{"--plot", "/", "a folder"}}) {
+        const ProgramResult result = run({"bench", "--device", "cpu", option, file});
+        EXPECT_NE(result.exit_code, 0) << option;
+        EXPECT_THAT(result.error_output, AllOf(HasSubstr(part), Not(HasSubstr("loading")))) << option;
+        EXPECT_EQ(result.output, "");
+    }
+}
+
+TEST_F(Program, EmptyValuesAndValuesThatMeanNothingAreWrongUsage) {
+    const std::pair<Texts, const char*> wrong[] = {
+        {{"serve", ""}, "MODEL"},
+        {{"serve", "--host", ""}, "--host"},
+        {{"serve", "--config", ""}, "--config"},
+        {{"serve", "--api-key-file", ""}, "--api-key-file"},
+        {{"serve", "--api-key-file", "/"}, "a folder"},
+        {{"serve", "--device="}, "--device"},
+        {{"serve", "--preload", ""}, "--preload"},
+        {{"serve", "--cors-origin", ""}, "--cors-origin"},
+        {{"serve", "--cors-origin", "foo"}, "--cors-origin"},
+        {{"serve", "--cors-origin", "http://a/"}, "without a path"},
+        {{"serve", "-c", "5"}, "256"},
+        {{"run", "-n", "2", "-c", "5", "hi"}, "256"},
+        {{"run", "", "hi"}, "MODEL"},
+        {{"pull", "--hub", "", "a/b"}, "--hub"},
+        {{"ps", "--url", ""}, "--url"},
+        {{"ps", "--host", ""}, "--host"},
+        {{"bench", "--json", ""}, "--json"},
+        {{"verify", "--a", ""}, "--a"},
+    };
+    for (const auto& [words, part] : wrong) {
+        const ProgramResult result = run(words);
+        EXPECT_EQ(result.exit_code, 2) << part << result.error_output;
+        EXPECT_THAT(result.error_output, HasSubstr(part));
+        EXPECT_EQ(result.output, "");
+    }
 }
 
 TEST_F(Program, CompletionsNameEveryCommandAndFlag) {

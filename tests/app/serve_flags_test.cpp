@@ -136,8 +136,8 @@ TEST_F(ServeFlagsTest, FlagsWinOverTheFileAndItsModels) {
     std::string file =
         write("my.yaml",
               "port: 81\nhost: 1.2.3.4\napi_keys: [file]\nkeep_alive: 1m\n"
-              "defaults: {context: 100, devices: [Vulkan0], arguments: [-a]}\n"
-              "models: {x: {context: 200, parallel: 2, devices: [Vulkan1], keep_alive: 9s, pin: true}}\n");
+              "defaults: {context: 1000, devices: [Vulkan0], arguments: [-a]}\n"
+              "models: {x: {context: 2000, parallel: 2, devices: [Vulkan1], keep_alive: 9s, pin: true}}\n");
     ServeFlags flags = parsed({"--config", file, "--port", "82", "-c", "300", "--device", "cpu", "--keep-alive", "2m"});
     flags.engine_arguments = {"-b"};
     Result<ServeConfig> config = load_config(flags);
@@ -187,6 +187,7 @@ TEST_F(ServeFlagsTest, KeysFromFlagFileAndEnvironment) {
     setenv("ONEBIT_API_KEY", "", 1);
     EXPECT_TRUE(given_api_keys({}, "")->empty());
     EXPECT_EQ(given_api_keys({""}, "").error().code, ErrorCode::usage);
+    EXPECT_EQ(given_api_keys({" spaced"}, "").error().code, ErrorCode::usage);
     EXPECT_THAT(given_api_keys({}, write("empty", "\n# none\n")).error().message(), HasSubstr("at least one key"));
     EXPECT_FALSE(given_api_keys({}, folder_ / "missing").ok());
     EXPECT_FALSE(given_api_keys({}, folder_).ok());

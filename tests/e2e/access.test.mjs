@@ -1,5 +1,7 @@
 // Breaks when a stranger can use the server: a web page of another origin, a client without the key, a huge body.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { before, describe, test } from 'node:test';
 import * as h from './harness.mjs';
 
@@ -79,6 +81,35 @@ describe('API key', () => {
         assert.equal((await h.get(server, '/metrics')).status, 401);
         assert.equal((await h.get(server, '/metrics', { authorization: 'Bearer right-key' })).status, 200);
         assert.doesNotMatch(server.log, /right-key/);
+    });
+});
+
+describe('reading the configuration again', () => {
+    test('a file that is gone, empty or broken does not open a server that asks for a key', async (context) => {
+        const folder = h.temporaryFolder(context);
+        const config = path.join(folder, '1bit', 'onebit.yaml');
+        fs.mkdirSync(path.dirname(config));
+        fs.writeFileSync(config, 'api_keys: [first]\n', { mode: 0o600 });
+        const server = await h.startServer(context, { model: '', device: '', wait: false, env: { XDG_CONFIG_HOME: folder } });
+        const key = (name) => ({ authorization: `Bearer ${name}` });
+        const reload = (name) => h.post(server, '/onebit/reload', {}, key(name));
+        const status = async (headers) => (await h.get(server, '/v1/models', headers)).status;
+        assert.equal(await status({}), 401);
+        fs.rmSync(config);
+        const gone = await reload('first');
+        assert.equal(gone.status, 404, gone.text);
+        assert.match(gone.json().error.message, /onebit\.yaml/);
+        assert.equal(await status({}), 401);
+        fs.writeFileSync(config, 'api_keys: [');
+        assert.equal((await reload('first')).status, 400);
+        assert.equal(await status(key('first')), 200);
+        fs.writeFileSync(config, 'api_keys: [" spaced "]');
+        assert.equal((await reload('first')).status, 400);
+        assert.equal(await status(key('first')), 200);
+        fs.writeFileSync(config, 'api_keys: [second]');
+        assert.equal((await reload('first')).status, 200);
+        assert.equal(await status(key('first')), 401);
+        assert.equal(await status(key('second')), 200);
     });
 });
 

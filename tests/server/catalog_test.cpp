@@ -321,6 +321,20 @@ TEST_F(Catalog, KeepsIdsApart) {
     EXPECT_EQ(find("x")->files[0], root_ / "ours/x.gguf") << "an exact id is never ambiguous";
 }
 
+// A folder that holds /proc, such as "/", must not be searched through it: it leads everywhere again.
+TEST_F(Catalog, WhatTheKernelShowsOfItselfIsNotSearched) {
+    model("ours/mine.gguf");
+    model("elsewhere/other.gguf");
+    const fs::path before = fs::current_path();
+    fs::current_path(root_ / "elsewhere");
+    fs::create_directory_symlink("/proc/self", root_ / "ours/process");
+    const bool reachable = fs::exists(root_ / "ours/process/cwd/other.gguf");
+    const auto found = ids(list());
+    fs::current_path(before);
+    ASSERT_TRUE(reachable);
+    EXPECT_THAT(found, ElementsAre("mine"));
+}
+
 TEST_F(Catalog, SurvivesLoopsAndClosedFolders) {
     model("ours/a/one.gguf");
     fs::create_directory_symlink("..", root_ / "ours/a/up");

@@ -16,6 +16,7 @@ namespace {
 using std::chrono::seconds;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 std::string message_of(std::string_view yaml) {
     Result<ServeConfig> config = parse_config(yaml, "onebit.yaml");
@@ -162,6 +163,68 @@ TEST(Config, UnknownKeysAreRefusedWithTheNearest) {
                 AllOf(HasSubstr("key 'models.x.contxt'"), HasSubstr("did you mean 'context'?")));
     EXPECT_THAT(message_of("defaults: {source: x}"), HasSubstr("unknown key"));
     EXPECT_THAT(message_of("<<: {port: 1}"), HasSubstr("unknown key"));
+}
+
+TEST(Config, ContextsThatLlamaCppCannotMakeAreRefused) {
+    for (const char* text : {"0", "256", "257", "8192", "1073741824"}) EXPECT_TRUE(parse_context(text).ok()) << text;
+    for (const char* text : {"", "1", "5", "255", "-1", "1073741825", "256k", " 256", "4294967552"})
+        EXPECT_EQ(parse_context(text).error().code, ErrorCode::usage) << text;
+    EXPECT_THAT(message_of("defaults: {context: 5}"),
+                AllOf(HasSubstr("key 'defaults.context'"), HasSubstr("from 256"), HasSubstr("'5'")));
+    EXPECT_THAT(message_of("defaults: {context: [256]}"), HasSubstr("a list"));
+}
+
+TEST(Config, KeysThatNoHeaderCanCarryAreRefused) {
+    for (const char* key : {"k", "two words", "\xc3\xa4"}) EXPECT_TRUE(is_usable_api_key(key)) << key;
+    for (const char* key : {"", " k", "k ", "\tk", "a\nb", "a\x01", "\xff"})
+        EXPECT_FALSE(is_usable_api_key(key)) << key;
+    EXPECT_THAT(message_of("api_keys: [good, ' bad']"), AllOf(HasSubstr("key 'api_keys'"), Not(HasSubstr("bad"))));
+}
+
+TEST(Config, OriginsAreWhatBrowsersSend) {
+    const std::pair<const char*, const char*> right[] = {
+        {"*", "*"},
+        {"null", "null"},
+        {"https://chat.example", "https://chat.example"},
+        {"HTTPS://Chat.Example", "https://chat.example"},
+        {"http://a:80", "http://a"},
+        {"https://a:443", "https://a"},
+        {"http://a:443", "http://a:443"},
+        {"http://[::1]:3000", "http://[::1]:3000"},
+        {"http://127.0.0.1:65535", "http://127.0.0.1:65535"},
+        {"chrome-extension://abcdef", "chrome-extension://abcdef"},
+    };
+    for (const auto& [text, origin] : right) {
+        const auto parsed = parse_origin(text);
+        ASSERT_TRUE(parsed.ok()) << text << parsed.error().message();
+        EXPECT_EQ(*parsed, origin);
+    }
+    for (const char* text : {"",
+                             "foo",
+                             "a.example",
+                             "a.example:80",
+                             "http://",
+                             "http://a/",
+                             "http://a/b",
+                             "http://u@a",
+                             "http://a b",
+                             "http://a:",
+                             "http://a:0",
+                             "http://a:65536",
+                             "http://a:80x",
+                             "http://[::1",
+                             "http://[]",
+                             "http://[x]",
+                             "http://[::1]3000",
+                             "://a",
+                             "1x://a",
+                             "**",
+                             "http://*",
+                             "http://a?"})
+        EXPECT_EQ(parse_origin(text).error().code, ErrorCode::usage) << text;
+    EXPECT_THAT(message_of("port: 1\ncors_origins: [https://a, foo]"),
+                AllOf(HasSubstr("onebit.yaml:2: key 'cors_origins'"), HasSubstr("'foo'"), HasSubstr("https://HOST")));
+    EXPECT_EQ(parse_config("cors_origins: 'HTTP://A:80'", "x")->cors_origins, (std::vector<std::string>{"http://a"}));
 }
 
 TEST(Config, KeysAndNamesAreUsedOnce) {

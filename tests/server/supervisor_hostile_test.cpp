@@ -22,7 +22,7 @@ TEST_F(SupervisorTest, API01_bad_bytes_are_a_400_and_never_reach_an_engine) {
     expect_error(post("/v1/chat/completions", ""), 400);
     expect_error(post("/v1/chat/completions", "[1]"), 400);
     expect_error(post("/v1/chat/completions", "{\"a\":"), 400);
-    expect_error(post("/v1/chat/completions", "{\"model\":\"missing\\u0007\\ud83e\\udd50\"}"), 404);
+    expect_error(post("/v1/chat/completions", "{\"model\":\"missing\\ud83e\\udd50\"}"), 404);
     EXPECT_EQ(engine().served, before);
     expect_alive();
 }
