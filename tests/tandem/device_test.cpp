@@ -122,6 +122,17 @@ TEST(TandemOfCpus, SmallRegionsMakeManyBuffers) {
     EXPECT_EQ(run.logits, alone().logits);
 }
 
+TEST(TandemOfCpus, ACacheAboveFourGibibytes) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "takes minutes, and the memory of a large machine";
+#endif
+    if (available_memory() < (8ull << 30)) GTEST_SKIP() << "8 GiB of free memory are needed";
+    const std::string choice = "owner=CPU,prefill=guest:CPU,region=1G";
+    const ModelRun run = run_model(choice, {.answer = 2, .cache_bytes = 9ull << 29});
+    ASSERT_FALSE(run.failed);
+    EXPECT_EQ(run.logits, run_model("CPU", {.answer = 2}).logits);
+}
+
 // Failures: the graph is run, its inputs are overwritten by then, and the error comes afterwards.
 
 TEST(TandemFailure, AFailedGraphIsRepeatedOnTheOwner) {

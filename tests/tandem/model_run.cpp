@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -70,6 +72,13 @@ ModelRun run_model(const std::string& choice, const RunOptions& options) {
     llama_context_params parameters = llama_context_default_params();
     const int length = options.prompt + options.answer;
     parameters.n_ctx = static_cast<uint32_t>((length + 8) * options.sequences);
+    if (options.cache_bytes != 0) {
+        const auto width = static_cast<uint64_t>(llama_model_n_embd(model.get()) / llama_model_n_head(model.get()) *
+                                                 llama_model_n_head_kv(model.get()));
+        const uint64_t token_bytes = ggml_row_size(options.cache, static_cast<int64_t>(width)) * 2 *
+                                     static_cast<uint64_t>(llama_model_n_layer(model.get()));
+        parameters.n_ctx = static_cast<uint32_t>(options.cache_bytes / token_bytes + 256);
+    }
     parameters.n_batch = static_cast<uint32_t>(std::max(length, 64) * options.sequences);
     parameters.n_ubatch = options.ubatch;
     parameters.n_seq_max = static_cast<uint32_t>(options.sequences);
@@ -118,6 +127,13 @@ ModelRun run_model(const std::string& choice, const RunOptions& options) {
     }
     run.failed = false;
     return run;
+}
+
+uint64_t available_memory() {
+    std::ifstream file("/proc/meminfo");
+    for (std::string line; std::getline(file, line);)
+        if (unsigned long long kib = 0; std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kib) == 1) return kib << 10;
+    return 0;
 }
 
 double mean_divergence(const ModelRun& reference, const ModelRun& other) {

@@ -20,7 +20,8 @@ struct RunOptions {
     uint32_t ubatch = 32;
     bool flash_attention = true;
     ggml_type cache = GGML_TYPE_F16;
-    std::string model = {};  // the built-in one when empty
+    std::string model = {};    // the built-in one when empty
+    uint64_t cache_bytes = 0;  // a context so long that the KV cache has at least as many; 0: just long enough
 };
 
 // A device by its name, such as "CPU"; a tandem by its settings, such as "owner=CPU,prefill=guest:CPU". A tandem is
@@ -29,6 +30,9 @@ ggml_backend_dev_t device_of(const std::string& choice);
 
 // Rows: the last token of the prompt, then each token of the answer. Empty and failed when a step reports an error.
 ModelRun run_model(const std::string& choice, const RunOptions& options = {});
+
+// Bytes that the machine can give without swapping, as the kernel tells; 0 when it does not.
+uint64_t available_memory();
 
 // Kullback-Leibler divergence of the rows, mean over them, in nats.
 double mean_divergence(const ModelRun& reference, const ModelRun& other);

@@ -243,6 +243,17 @@ TEST_F(TandemOnVulkan, EachMemberAloneAndSplit) {
     for (const Counts& counts : tandem_counts()) EXPECT_EQ(counts.shared_bytes, 0u);
 }
 
+// Software Vulkan binds 128 MiB of a tensor at most: some graphs go to the guest then, which is right too.
+TEST_F(TandemOnVulkan, ACacheAboveFourGibibytes) {
+    if (available_memory() < (8ull << 30)) GTEST_SKIP() << "8 GiB of free memory are needed";
+    const std::string choice = "owner=Vulkan0,prefill=CPU,min=16";
+    const ModelRun run = run_model(choice, {.prompt = 20, .answer = 2, .cache_bytes = 9ull << 29});
+    ASSERT_FALSE(run.failed);
+    const ModelRun short_run = run_model(choice, {.prompt = 20, .answer = 2});
+    EXPECT_TRUE(same_top(short_run, run, 0.3f));
+    EXPECT_LE(mean_divergence(short_run, run), 0.0006);
+}
+
 TEST_F(TandemOnVulkan, AFailedGraphIsRepeatedOnTheOtherMember) {
     const RunOptions options{.prompt = 20, .answer = 3};
     const ModelRun vulkan = run_model("Vulkan0", options);
