@@ -8,7 +8,9 @@
 #include "server/supervisor/json_view.h"
 #include "server/supervisor/request_fields.h"
 #include "server/supervisor/request_route.h"
+#include "server/supervisor/request_values.h"
 #include "server/supervisor/schema_check.h"
+#include "server/supervisor/text_markers.h"
 
 namespace onebit {
 namespace {
@@ -160,12 +162,27 @@ json built(const JsonView& body) {
     return members;
 }
 
+// Where a grammar leaves only tokens that a bias rules out, the engine takes any, and may end itself.
+Result<void> check_bans(const JsonView& view, const json& body) {
+    const auto bias = view.member("logit_bias");
+    if (!bias || !bans_tokens(*bias)) return {};
+    const json* const text = member(body, "text");
+    for (const json* owner : {member(body, "grammar"), member(body, "json_schema"), member(body, "response_format"),
+                              member(body, "tools"), text ? member(*text, "format") : nullptr})
+        if (owner && !owner->empty() && *owner != "" && (!owner->is_object() || owner->value("type", json()) != "text"))
+            return wrong_field("logit_bias", "numbers, with a grammar, a schema or tools", "false",
+                               "write -100 instead, which rules a token out where there is another");
+    return {};
+}
+
 Result<std::optional<std::string>> check(RequestRoute route, std::string_view text) {
     const JsonView view(text);
     ONEBIT_RETURN_IF_ERROR(check_fields(route, view));
+    if (route != kOtherRoute && route != kLoraRoute) ONEBIT_RETURN_IF_ERROR(check_markers(text));
     if (view.kind() != JsonView::Kind::object || !(route & (kSamplingRoutes | kMessagesRoute)))
         return std::optional<std::string>();
     const json body = built(view);
+    ONEBIT_RETURN_IF_ERROR(check_bans(view, body));
     SchemaTotals totals;
     bool has_schema = false;
     if (is_completion(route)) {

@@ -14,6 +14,8 @@ namespace onebit {
 //  - a schema with a `pattern` that makes no grammar, in response_format, json_schema, text.format or the tools
 //    ("strict": false beside the schema, or tool_choice "none", says that it need not be obeyed), and other schemas
 //    that check_schema() refuses
+//  - tokens that a logit_bias rules out altogether together with a grammar, a schema or tools
+//  - more markers of special tokens than check_markers() takes
 //  - response_format, json_schema, grammar, text.format of a wrong type, or where the route does not know them
 //  - a schema and a grammar at once, and a grammar that check_grammar() refuses
 // Cost: about 3 ns per byte, and what schemas, tools and grammars take to be read.

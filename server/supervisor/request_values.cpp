@@ -15,6 +15,7 @@ namespace onebit {
 namespace {
 
 constexpr int64_t kInt32 = std::numeric_limits<int32_t>::max();
+constexpr size_t kMostText = 16u << 20;
 
 std::string element(const std::string& path, size_t i) { return path + "[" + std::to_string(i) + "]"; }
 
@@ -62,6 +63,12 @@ Result<void> token(const JsonView& value, const std::string& path) {
     return wrong_field(path, "a token, a whole number from 0 to 2147483647", value.described());
 }
 
+// Text that a tokenizer goes through: more is above any context, and takes it minutes.
+Result<void> bounded_text(size_t bytes, const std::string& path) {
+    if (bytes <= kMostText) return {};
+    return wrong_field(path, "at most 16 MiB of text", "more");
+}
+
 // Tokens, texts, or both: what the engine makes one prompt of.
 Result<void> tokens_and_texts(const JsonView& list, const std::string& path) {
     size_t i = 0;
@@ -71,7 +78,7 @@ Result<void> tokens_and_texts(const JsonView& list, const std::string& path) {
 }
 
 Result<void> one_prompt(const JsonView& value, const std::string& path) {
-    if (value.is_string()) return {};
+    if (value.is_string()) return bounded_text(value.text().size(), path);
     if (value.kind() == JsonView::Kind::array) return tokens_and_texts(value, path);
     if (value.kind() == JsonView::Kind::object) {
         const auto text = value.member("prompt_string");
@@ -90,6 +97,15 @@ bool known_role(std::string_view role) {
     return role.starts_with("document") || std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end();
 }
 
+// Bytes of text in a message's content; what is no text, such as an image, does not count.
+size_t text_bytes(const JsonView& content) {
+    if (content.is_string()) return content.text().size();
+    size_t bytes = 0;
+    for (JsonView::Walk walk = content.walk(); content.kind() == JsonView::Kind::array && walk.next();)
+        if (const auto text = walk.value().member("text")) bytes += text->text().size();
+    return bytes;
+}
+
 Result<void> role_of(const JsonView& message, const std::string& path) {
     const auto role = message.member("role");
     if (!role) return {};  // the engine says what is missing
@@ -100,12 +116,13 @@ Result<void> role_of(const JsonView& message, const std::string& path) {
 
 Result<void> list_of_messages(const JsonView& list, const std::string& path) {
     constexpr size_t kMost = 8000;
-    size_t i = 0;
+    size_t i = 0, bytes = 0;
     for (JsonView::Walk walk = list.walk(); walk.next(); i++) {
         if (i == kMost) return wrong_field(path, "at most 8000 messages", "more", "leave out the oldest");
         ONEBIT_RETURN_IF_ERROR(role_of(walk.value(), element(path, i)));
+        if (const auto content = walk.value().member("content")) bytes += text_bytes(*content);
     }
-    return {};
+    return bounded_text(bytes, path);
 }
 
 Result<void> trigger(const JsonView& value, const std::string& path) {
@@ -193,9 +210,11 @@ Result<void> check_samplers(const JsonView& value, const std::string& path) {
 
 Result<void> check_logit_bias(const JsonView& value, const std::string& path) {
     constexpr size_t kMost = 262'144;
+    constexpr double kMostBias = 1e6;  // many of them for one token add up
     const auto bias = [&](const JsonView& one, const std::string& where) -> Result<void> {
-        if (is_number_of_float(one) || one.text() == "false") return {};
-        return wrong_field(where, "a number, or false", one.described());
+        if (one.text() == "false") return {};
+        if (one.kind() == JsonView::Kind::number && std::fabs(one.number()) <= kMostBias) return {};
+        return wrong_field(where, "a number from -1000000 to 1000000, or false", one.described());
     };
     size_t i = 0;
     if (value.kind() == JsonView::Kind::object) {
@@ -231,6 +250,16 @@ Result<void> check_logit_bias(const JsonView& value, const std::string& path) {
         ONEBIT_RETURN_IF_ERROR(bias(pair.value(), where + "[1]"));
     }
     return {};
+}
+
+bool bans_tokens(const JsonView& logit_bias) {
+    for (JsonView::Walk walk = logit_bias.walk(); walk.next();) {
+        JsonView bias = walk.value();
+        if (bias.kind() == JsonView::Kind::array)
+            for (JsonView::Walk pair = walk.value().walk(); pair.next();) bias = pair.value();
+        if (bias.text() == "false") return true;
+    }
+    return false;
 }
 
 Result<void> check_lora(const JsonView& value, const std::string& path) {
@@ -289,7 +318,7 @@ Result<void> check_messages(const JsonView& value, const std::string& path) {
 }
 
 Result<void> check_input(const JsonView& value, const std::string& path) {
-    if (value.is_string()) return {};
+    if (value.is_string()) return bounded_text(value.text().size(), path);
     if (value.kind() != JsonView::Kind::array)
         return wrong_field(path, "a string or a list of items", value.described());
     if (value.count(1) == 0) return wrong_field(path, "at least one item", "an empty list");
@@ -332,7 +361,7 @@ Result<void> check_prompt(const JsonView& value, const std::string& path) {
 }
 
 Result<void> check_tokens_or_text(const JsonView& value, const std::string& path) {
-    if (value.is_string()) return {};
+    if (value.is_string()) return bounded_text(value.text().size(), path);
     if (value.kind() == JsonView::Kind::array) return tokens_and_texts(value, path);
     return wrong_field(path, "a string or a list of strings and tokens", value.described());
 }

@@ -16,6 +16,8 @@ Result<void> check_response_fields(const JsonView& value, const std::string& pat
 Result<void> check_dry_sequence_breakers(const JsonView& value, const std::string& path);
 Result<void> check_samplers(const JsonView& value, const std::string& path);
 Result<void> check_logit_bias(const JsonView& value, const std::string& path);
+// Whether a logit_bias that check_logit_bias() has taken rules tokens out altogether.
+bool bans_tokens(const JsonView& logit_bias);
 Result<void> check_lora(const JsonView& value, const std::string& path);
 Result<void> check_grammar_triggers(const JsonView& value, const std::string& path);
 Result<void> check_preserved_tokens(const JsonView& value, const std::string& path);

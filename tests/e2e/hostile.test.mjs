@@ -319,6 +319,7 @@ describe('requests that are wrong', () => {
             [complete({ repeat_last_n: 2147483647, repeat_penalty: 1.5 }), 'repeat_last_n'],
             [complete({ dry_penalty_last_n: 2147483647, dry_multiplier: 1 }), 'dry_penalty_last_n'],
             [complete({ top_k: 2147483647, backend_sampling: true }), 'top_k'],
+            [complete({ grammar: 'root ::= "a"', samplers: [], logit_bias: Array.from({ length: 4096 }, (_, i) => [i, false]) }), 'logit_bias'],
             [['/v1/chat/completions', { messages: [message], response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object', properties: optional } } } }], 'response_format.json_schema.schema'],
             [['/v1/chat/completions', { messages: [message], tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: optional } } }] }], 'tools[0].function.parameters'],
             [['/v1/messages', { messages: [message], max_tokens: 2, tools: [{ name: 'f', input_schema: { type: 'object', properties: optional } }] }], 'tools[0].input_schema'],

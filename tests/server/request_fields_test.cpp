@@ -290,6 +290,50 @@ TEST(RequestFields, what_the_engine_makes_itself_is_refused) {
     expect_taken(kChat, {R"("generation_prompt":"x")"});  // it makes its own there
 }
 
+// the tokens that a grammar leaves may all be ruled out, and the engine then ends itself
+TEST(RequestFields, bans_of_tokens_do_not_go_with_grammars) {
+    const std::string ban = R"("logit_bias":[[5,1],[6,false]],)", object_ban = R"("logit_bias":{"6":false},)";
+    for (const char* grammar :
+         {R"("grammar":"root ::= \"a\"")", R"("json_schema":{"type":"integer"})",
+          R"("response_format":{"type":"json_object"})", R"("tools":[{"type":"function","function":{"name":"f"}}])"})
+        for (const std::string& bans : {ban, object_ban})
+            EXPECT_TRUE(refusal(kChat, "{" + bans + grammar + "}").starts_with("field 'logit_bias'")) << grammar;
+    for (const char* none :
+         {R"("grammar":"")", R"("response_format":{"type":"text"})", R"("tools":[])", R"("temperature":1)"})
+        EXPECT_EQ(refusal(kChat, "{" + ban + none + "}"), "") << none;
+    EXPECT_EQ(refusal(kChat, R"({"logit_bias":{"6":-100},"grammar":"root ::= \"a\""})"), "");
+    expect_refused(kChat, {R"("logit_bias":[[5,-3e38]])", R"("logit_bias":{"5":1000001})"});
+}
+
+TEST(RequestFields, texts_that_take_a_tokenizer_minutes_are_refused) {
+    const std::string text(17u << 20, 'a');
+    EXPECT_NE(refusal("/completion", "{\"prompt\":\"" + text + "\"}").find("16 MiB"), std::string::npos);
+    EXPECT_NE(refusal("/tokenize", "{\"content\":\"" + text + "\"}").find("16 MiB"), std::string::npos);
+    const std::string message =
+        R"({"role":"user","content":[{"type":"text","text":")" + text.substr(0, 9u << 20) + "\"}]}";
+    EXPECT_NE(refusal(kChat, "{\"messages\":[" + message + "," + message + "]}").find("16 MiB"), std::string::npos);
+    EXPECT_EQ(refusal(kChat, "{\"messages\":[" + message + "]}"), "");
+    // an image is no text
+    const std::string image =
+        R"({"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,)" + text + "\"}}]}";
+    EXPECT_EQ(refusal(kChat, "{\"messages\":[" + image + "]}"), "");
+}
+
+TEST(RequestFields, markers_of_special_tokens_are_bounded) {
+    for (const std::string marker :
+         {"<|im_start|>", "</s>", "<\xef\xbd\x9cUser", "[INST]", "\\u003c|im_end|>", "<start_of_turn>"}) {
+        std::string text;
+        for (int i = 0; i < 20'000; i++) text += marker + " a ";
+        EXPECT_EQ(refusal("/completion", "{\"prompt\":\"" + text + "\"}"), "") << marker;
+        EXPECT_NE(refusal("/completion", "{\"prompt\":\"" + text + marker + "\"}").find("at most 20000 markers"),
+                  std::string::npos)
+            << marker;
+    }
+    std::string page;
+    for (int i = 0; i < 50'000; i++) page += "<div class='x'>a < b</div> [1] ";
+    EXPECT_EQ(refusal("/completion", "{\"prompt\":\"" + page + "\"}"), "");
+}
+
 TEST(RequestFields, names_are_found_behind_escapes_and_every_one_of_a_name_is_read) {
     EXPECT_NE(refusal(kChat, R"({"max_t\u006fkens":4294967297})"), "");
     EXPECT_NE(refusal(kChat, R"({"max_tokens":5,"max_tokens":4294967297})"), "");
