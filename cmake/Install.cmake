@@ -10,8 +10,14 @@ foreach(target llama-server-impl llama-common llama mtmd ggml ggml-base ggml-cpu
         list(APPEND onebit_libraries ${target})
     endif()
 endforeach()
-set_target_properties(${onebit_libraries} PROPERTIES INSTALL_RPATH "$ORIGIN")
-set_target_properties(onebit PROPERTIES INSTALL_RPATH "$ORIGIN/../${onebit_private_libraries}")
+# The same in the build folder, which may be moved then: CMake would end the path there with an empty entry, by which the
+# loader takes libraries from whatever folder the program is called in.
+set_target_properties(${onebit_libraries} PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
+set_target_properties(onebit PROPERTIES
+    INSTALL_RPATH "$ORIGIN/../${onebit_private_libraries};$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
+if(TARGET ggml-cuda)
+    set_target_properties(ggml-cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)  # CUDA's own libraries
+endif()
 install(TARGETS onebit RUNTIME DESTINATION bin)
 install(TARGETS ${onebit_libraries}
     LIBRARY DESTINATION ${onebit_private_libraries} NAMELINK_SKIP
