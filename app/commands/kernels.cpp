@@ -49,12 +49,18 @@ int run_show(const Options& options) {
 int run_warm(const Options& options) {
     auto constants = read_constants(options.constants);
     if (!constants.ok()) return report(constants.error());
-    const auto specialiser = loom::Specialiser::create();
-    std::vector<std::shared_ptr<loom::Variant>> variants;
+    std::vector<const loom::Kernel*> kernels;  // all of them are looked at before the first is compiled
     for (const std::string& name : options.kernels) {
         const auto kernel = loom::find_kernel(name);
         if (!kernel.ok()) return report(kernel.error());
-        auto variant = specialiser->variant(**kernel, options.target, *constants);
+        if (const auto request = loom::make_request(**kernel, options.target, *constants); !request.ok())
+            return report(request.error());
+        kernels.push_back(*kernel);
+    }
+    const auto specialiser = loom::Specialiser::create();
+    std::vector<std::shared_ptr<loom::Variant>> variants;
+    for (const loom::Kernel* kernel : kernels) {
+        auto variant = specialiser->variant(*kernel, options.target, *constants);
         if (!variant.ok()) return report(variant.error());
         variants.push_back(std::move(*variant));
     }

@@ -2,11 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "server/supervisor/run_program.h"
+#include "tests/app/real_program.h"
 
 namespace onebit {
 namespace {
@@ -15,30 +14,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using Json = nlohmann::json;
-using Texts = std::vector<std::string>;
 
-constexpr std::chrono::minutes kLimit{8};  // software Vulkan compiles its shaders at the first run
-
-class TuneProgram : public testing::Test {
+class TuneProgram : public RealProgram {
 protected:
-    void SetUp() override {
-        const char* program = std::getenv("ONEBIT_PROGRAM");
-        ASSERT_NE(program, nullptr);
-        program_ = program;
-        std::string name = testing::TempDir() + "tune-XXXXXX";
-        folder_ = mkdtemp(name.data());
-        ::setenv("ONEBIT_MODELS", (folder_ / "models").c_str(), 1);
-        ::setenv("ONEBIT_CACHE", (folder_ / "cache").c_str(), 1);
-        ::setenv("GGML_VK_VISIBLE_DEVICES", "0", 0);
-    }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
-
-    ProgramResult run(const Texts& arguments) {
-        Result<ProgramResult> result = run_program(program_, arguments, kLimit);
-        EXPECT_TRUE(result.ok()) << result.error().message();
-        return result.ok() ? *result : ProgramResult{};
-    }
-    bool has_vulkan() { return run({"devices", "--json"}).output.find("\"Vulkan0\"") != std::string::npos; }
     size_t stored() const {
         size_t count = 0;
         if (!std::filesystem::exists(folder_ / "cache" / "routes")) return 0;
@@ -46,7 +24,6 @@ protected:
             count += entry.path().extension() == ".entry";
         return count;
     }
-    std::filesystem::path program_, folder_;
 };
 
 TEST_F(TuneProgram, HelpHasExamples) {

@@ -2,11 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "server/supervisor/run_program.h"
+#include "tests/app/real_program.h"
 
 namespace onebit {
 namespace {
@@ -14,36 +13,13 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using Json = nlohmann::json;
-using Texts = std::vector<std::string>;
 
-constexpr std::chrono::minutes kLimit{8};  // software Vulkan compiles its shaders at the first run
-
-class VerifyProgram : public testing::Test {
+class VerifyProgram : public RealProgram {
 protected:
-    void SetUp() override {
-        const char* program = std::getenv("ONEBIT_PROGRAM");
-        ASSERT_NE(program, nullptr);
-        program_ = program;
-        std::string name = testing::TempDir() + "verify-XXXXXX";
-        folder_ = mkdtemp(name.data());
-        // the home keeps the driver's compiled shaders when no other place is named for them
-        ::setenv("ONEBIT_MODELS", (folder_ / "models").c_str(), 1);
-        ::setenv("ONEBIT_CACHE", (folder_ / "cache").c_str(), 1);
-        ::setenv("GGML_VK_VISIBLE_DEVICES", "0", 0);
-    }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
-
     ProgramResult run(Texts arguments) {
         arguments.insert(arguments.begin(), "verify");
-        Result<ProgramResult> result = run_program(program_, arguments, kLimit);
-        EXPECT_TRUE(result.ok()) << result.error().message();
-        return result.ok() ? *result : ProgramResult{};
+        return RealProgram::run(arguments);
     }
-    bool has_vulkan() {
-        Result<ProgramResult> devices = run_program(program_, {"devices", "--json"}, kLimit);
-        return devices.ok() && devices->output.find("\"Vulkan0\"") != std::string::npos;
-    }
-    std::filesystem::path program_, folder_;
 };
 
 TEST_F(VerifyProgram, HelpHasExamples) {
