@@ -112,7 +112,7 @@ private:
                           : verify_edges(request_.ubatch, request_.tested.prefill_min_tokens, request_.beyond_4096);
         for (uint32_t& prompt : prompts_) prompt = std::max(prompt, 1u);
         std::ranges::sort(prompts_);
-        prompts_.erase(std::ranges::unique(prompts_).begin(), prompts_.end());
+        prompts_.erase(std::unique(prompts_.begin(), prompts_.end()), prompts_.end());
         const int32_t trained = llama_model_n_ctx_train(sessions_.front()->model());
         if (trained <= 0) return {};
         const auto fits = [&](uint32_t prompt) {
