@@ -90,9 +90,9 @@ Result<std::unique_ptr<ChatSession>> ChatSession::start(const ServeConfig& confi
         Error error = ready.error();
         if (interrupt.pending())
             error = {ErrorCode::cancelled, "1bit run", "", "interrupted while the model loaded", ""};
-        else if (status.restarts > 0 || !status.last_failure.empty())
-            error = {ErrorCode::unavailable, "model " + target->id, "an engine that starts", status.last_failure,
-                     "1bit doctor looks for causes"};
+        else if (status.restarts > 0 || (error.code != ErrorCode::timeout && !status.last_failure.empty()))
+            error = {error.code == ErrorCode::usage ? ErrorCode::usage : ErrorCode::unavailable, "model " + target->id,
+                     "an engine that starts", status.last_failure, "1bit doctor looks for causes"};
         else if (error.code == ErrorCode::timeout) {
             line.draw(status.load_progress);
             continue;

@@ -255,6 +255,17 @@ TEST_F(Program, BenchKnowsBeforeItMeasuresThatItsFilesCannotBeWritten) {
     }
 }
 
+TEST_F(Program, ArgumentsThatLlamaCppDoesNotTakeAreWrongUsage) {
+    for (const Texts& words :
+         {Texts{"run", "--device", "cpu", "--offline", "hi", "--", "--bogus"},
+          Texts{"serve", "builtin", "--port", "0", "--device", "cpu", "--", "--threads", "many"}}) {
+        const ProgramResult result = run(words);
+        EXPECT_EQ(result.exit_code, 2) << result.error_output;
+        EXPECT_THAT(result.error_output, HasSubstr(words.back() == "many" ? "--threads" : "--bogus"));
+        EXPECT_THAT(result.error_output, Not(HasSubstr("starting it again")));
+    }
+}
+
 TEST_F(Program, NoLibraryIsTakenFromTheFolderItIsCalledIn) {
     const ProgramResult result = shell(R"(
         mkdir "$HOME/here" && cd "$HOME/here"
