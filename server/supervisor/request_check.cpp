@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "server/supervisor/grammar_check.h"
 #include "server/supervisor/json_view.h"
@@ -149,22 +150,27 @@ Result<std::string> format_of_responses(const json& body, SchemaTotals& totals) 
     return json{{"type", "json_schema"}, {"json_schema", std::move(wrapper)}}.dump();
 }
 
-// The members that are looked at as a whole, built; the last of two of the same name, as the engine takes them.
-json built(const JsonView& body) {
+// The members that are looked at as a whole, built but for the bias; the last of two of the same name, as the engine
+// takes them.
+struct Members {
+    json built = json::object();
+    std::optional<JsonView> bias;
+};
+Members members_of(const JsonView& body) {
     static constexpr std::array<std::string_view, 8> kKeys = {
         "response_format", "json_schema", "grammar", "text", "output_format", "output_config", "tools", "tool_choice"};
-    json members = json::object();
+    Members members;
     for (JsonView::Walk member = body.walk(); member.next();) {
         const std::string key = member.raw_key().size() < 100 ? member.key() : std::string();
+        if (key == "logit_bias") members.bias = member.value();
         if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end())
-            members[key] = json::parse(member.value().text(), nullptr, false);
+            members.built[key] = json::parse(member.value().text(), nullptr, false);
     }
     return members;
 }
 
 // Where a grammar leaves only tokens that a bias rules out, the engine takes any, and may end itself.
-Result<void> check_bans(const JsonView& view, const json& body) {
-    const auto bias = view.member("logit_bias");
+Result<void> check_bans(const std::optional<JsonView>& bias, const json& body) {
     if (!bias || !bans_tokens(*bias)) return {};
     const json* const text = member(body, "text");
     for (const json* owner : {member(body, "grammar"), member(body, "json_schema"), member(body, "response_format"),
@@ -181,8 +187,9 @@ Result<std::optional<std::string>> check(RequestRoute route, std::string_view te
     if (route != kOtherRoute && route != kLoraRoute) ONEBIT_RETURN_IF_ERROR(check_markers(text));
     if (view.kind() != JsonView::Kind::object || !(route & (kSamplingRoutes | kMessagesRoute)))
         return std::optional<std::string>();
-    const json body = built(view);
-    ONEBIT_RETURN_IF_ERROR(check_bans(view, body));
+    const Members members = members_of(view);
+    const json& body = members.built;
+    ONEBIT_RETURN_IF_ERROR(check_bans(members.bias, body));
     SchemaTotals totals;
     bool has_schema = false;
     if (is_completion(route)) {

@@ -106,12 +106,11 @@ size_t text_bytes(const JsonView& content) {
     return bytes;
 }
 
-Result<void> role_of(const JsonView& message, const std::string& path) {
-    const auto role = message.member("role");
-    if (!role) return {};  // the engine says what is missing
-    if (!role->is_string()) return wrong_field(path + ".role", "a string", role->described());
-    if (known_role(role->string())) return {};
-    return wrong_field(path + ".role", "system, developer, user, assistant, tool or function", role->described());
+Result<void> role_of(const JsonView& role, const std::string& path) {
+    if (role.is_null()) return {};  // the engine says what is missing
+    if (!role.is_string()) return wrong_field(path, "a string", role.described());
+    if (known_role(role.string())) return {};
+    return wrong_field(path, "system, developer, user, assistant, tool or function", role.described());
 }
 
 Result<void> list_of_messages(const JsonView& list, const std::string& path) {
@@ -119,8 +118,13 @@ Result<void> list_of_messages(const JsonView& list, const std::string& path) {
     size_t i = 0, bytes = 0;
     for (JsonView::Walk walk = list.walk(); walk.next(); i++) {
         if (i == kMost) return wrong_field(path, "at most 8000 messages", "more", "leave out the oldest");
-        ONEBIT_RETURN_IF_ERROR(role_of(walk.value(), element(path, i)));
-        if (const auto content = walk.value().member("content")) bytes += text_bytes(*content);
+        if (walk.value().kind() != JsonView::Kind::object) continue;  // the engine says so
+        for (JsonView::Walk member = walk.value().walk(); member.next();) {
+            const bool escaped = member.raw_key().find('\\') != std::string_view::npos;
+            const std::string key = escaped ? member.key() : std::string(member.raw_key().substr(0, 100));
+            if (key == "content") bytes += text_bytes(member.value());
+            if (key == "role") ONEBIT_RETURN_IF_ERROR(role_of(member.value(), element(path, i) + ".role"));
+        }
     }
     return bounded_text(bytes, path);
 }
