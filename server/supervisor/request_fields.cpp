@@ -20,6 +20,9 @@ constexpr int64_t kTokens = 1'000'000'000;
 // the engine allocates 4 to 8 bytes for each, whatever its context is
 constexpr int64_t kWindow = 1 << 20;
 
+// a larger one leaves the engine without any token to choose
+constexpr int64_t kPenalty = 1'000'000;
+
 enum class Kind { boolean, integer, number, text, object, name, boolean_or_integer, other };
 
 struct Field {
@@ -35,7 +38,10 @@ Field flag(std::string_view name, unsigned routes = kSamplingRoutes) { return {n
 Field integer(std::string_view name, int64_t least, int64_t most, unsigned routes = kSamplingRoutes) {
     return {name, routes, Kind::integer, least, most};
 }
-Field number(std::string_view name, unsigned routes = kSamplingRoutes) { return {name, routes, Kind::number}; }
+// most: above and below 0, none but that of 32 bits for 0
+Field number(std::string_view name, unsigned routes = kSamplingRoutes, int64_t most = 0) {
+    return {name, routes, Kind::number, 0, most};
+}
 Field text(std::string_view name, unsigned routes = kSamplingRoutes) { return {name, routes, Kind::text}; }
 Field special(std::string_view name, Result<void> (*check)(const JsonView&, const std::string&),
               unsigned routes = kSamplingRoutes, bool takes_null = true) {
@@ -86,10 +92,10 @@ const std::unordered_map<std::string_view, std::vector<Field>>& table() {
                  number("dynatemp_range"),
                  number("dynatemp_exponent"),
                  integer("repeat_last_n", 0, kWindow),
-                 number("repeat_penalty"),
-                 number("frequency_penalty"),
-                 number("presence_penalty"),
-                 number("dry_multiplier"),
+                 number("repeat_penalty", kSamplingRoutes, kPenalty),
+                 number("frequency_penalty", kSamplingRoutes, kPenalty),
+                 number("presence_penalty", kSamplingRoutes, kPenalty),
+                 number("dry_multiplier", kSamplingRoutes, kPenalty),
                  number("dry_base"),
                  integer("dry_allowed_length", 0, kInt32),
                  integer("dry_penalty_last_n", 0, kWindow),
@@ -200,8 +206,13 @@ Result<void> check_field(const Field& field, const JsonView& value) {
             if (value.whole(field.least, field.most) || is_seed(field, value)) return {};
             return wrong_field(path, range(field.least, field.most), value.described());
         case Kind::number:
-            if (fits_float(value)) return {};
-            return wrong_field(path, "a number that fits into 32 bits", value.described());
+            if (fits_float(value) && (field.most == 0 || std::fabs(value.number()) <= static_cast<double>(field.most)))
+                return {};
+            return wrong_field(
+                path,
+                field.most == 0 ? "a number that fits into 32 bits"
+                                : "a number from -" + std::to_string(field.most) + " to " + std::to_string(field.most),
+                value.described());
         case Kind::text:
             if (value.is_string()) return {};
             return wrong_field(path, "a string", value.described());
@@ -245,6 +256,22 @@ Result<void> check_backend_sampling(const JsonView& body) {
     return wrong_field("top_k", "at most 1000 with backend_sampling", top->described());
 }
 
+// The copies of an empty prompt wait for ever for the first of them.
+Result<void> check_copies(const JsonView& body) {
+    const auto is_empty = [](const JsonView& prompt) {
+        return prompt.text() == "\"\"" || (prompt.kind() == JsonView::Kind::array && prompt.count(1) == 0);
+    };
+    for (const char* name : {"n_cmpl", "n"}) {
+        const auto copies = body.member(name), prompt = body.member("prompt");
+        if (!copies || copies->whole(1, 1) || !prompt) continue;
+        bool empty = is_empty(*prompt);
+        for (JsonView::Walk walk = prompt->walk(); prompt->kind() == JsonView::Kind::array && !empty && walk.next();)
+            empty = is_empty(walk.value());
+        if (empty) return wrong_field(name, "1 with an empty prompt", copies->described());
+    }
+    return {};
+}
+
 }  // namespace
 
 Error wrong_field(std::string_view path, std::string expected, std::string found, std::string remedy) {
@@ -254,7 +281,7 @@ Error wrong_field(std::string_view path, std::string expected, std::string found
 
 Result<void> check_fields(RequestRoute route, const JsonView& body) {
     if (route == kLoraRoute) return body.kind() == JsonView::Kind::array ? check_lora(body, "body") : Result<void>{};
-    bool probabilities = false, backend = false;
+    bool probabilities = false, backend = false, copies = false;
     const auto& fields = table();
     for (JsonView::Walk member = body.walk(); member.next();) {
         const bool escaped = member.raw_key().find('\\') != std::string_view::npos;
@@ -263,10 +290,12 @@ Result<void> check_fields(RequestRoute route, const JsonView& body) {
         if (entry == fields.end()) continue;
         probabilities = probabilities || entry->first == "n_probs" || entry->first.ends_with("logprobs");
         backend = backend || entry->first == "backend_sampling";
+        copies = copies || entry->first == "n_cmpl" || entry->first == "n";
         for (const Field& field : entry->second)
             if (field.routes & route) ONEBIT_RETURN_IF_ERROR(check_field(field, member.value()));
     }
     if (!(route & kSamplingRoutes)) return {};
+    if (copies && route == kCompletionRoute) ONEBIT_RETURN_IF_ERROR(check_copies(body));
     if (backend) ONEBIT_RETURN_IF_ERROR(check_backend_sampling(body));
     return probabilities ? check_probabilities(body) : Result<void>{};
 }

@@ -324,6 +324,7 @@ describe('requests that are wrong', () => {
             [['/v1/chat/completions', { messages: [message], tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties: optional } } }] }], 'tools[0].function.parameters'],
             [['/v1/messages', { messages: [message], max_tokens: 2, tools: [{ name: 'f', input_schema: { type: 'object', properties: optional } }] }], 'tools[0].input_schema'],
             [['/v1/responses', { input: 'x', max_output_tokens: 2, text: { format: { type: 'json_schema', name: 'a', schema: { type: 'object', properties: optional } } } }], 'text.format.schema'],
+            [complete({ n: 2, prompt: '' }), 'n'],
             [['/v1/chat/completions', { messages: Array(20_000).fill(message), max_tokens: 1 }], 'messages'],
         ]) {
             const error = refusal(await h.post(server, route, body), 400);

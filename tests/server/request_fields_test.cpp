@@ -92,6 +92,11 @@ TEST(RequestFields, windows_of_samplers_are_bounded) {
     expect_refused("/completion",
                    {R"("n_probs":5000)", R"("n_probs":5000,"n_predict":1000)", R"("logprobs":2000000,"max_tokens":1)"});
     expect_taken("/completion", {R"("n_probs":1000)", R"("n_probs":150000,"n_predict":1)"});
+    expect_refused("/completion",
+                   {R"("n":2,"prompt":"")", R"("n_cmpl":2,"prompt":["a",""])", R"("n":3,"prompt":["x",[]])"});
+    expect_taken("/completion", {R"("n":1,"prompt":"")", R"("n":2,"prompt":"x")", R"("n":2,"prompt":["x",[1]])"});
+    expect_refused("/completion",
+                   {R"("repeat_penalty":1e7)", R"("frequency_penalty":-1e38)", R"("dry_multiplier":1e38)"});
     expect_refused("/completion", {R"("top_k":2147483647,"backend_sampling":true)"});
     expect_taken("/completion",
                  {R"("top_k":2147483647,"backend_sampling":false)", R"("top_k":40,"backend_sampling":true)"});
