@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 namespace onebit {
 
@@ -26,7 +27,10 @@ public:
 
     struct Key {
         uint64_t path = 0, body = 0, size = 0;
-        auto operator<=>(const Key&) const = default;
+        bool operator==(const Key&) const = default;
+        bool operator<(const Key& other) const {
+            return std::tie(path, body, size) < std::tie(other.path, other.body, other.size);
+        }
     };
     static Key key_of(std::string_view path, std::string_view body);
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "server/supervisor/child_process.h"
 #include "server/supervisor/client_fault.h"
 #include "server/supervisor/engine_client.h"
 #include "server/supervisor/responses.h"
@@ -119,7 +120,9 @@ public:
     Failure failure() {
         EngineStatus status;
         bool known = false;
-        for (int i = 0; i < 40 && !known; i++) {
+        for (int i = 0; i < 400 && !known; i++) {
+            // after a second only a process that is gone is worth waiting for
+            if (i == 40 && sample_child(static_cast<pid_t>(status.pid)).valid) break;
             if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(25));
             status = lease_.engine().status();
             known = status.state != EngineState::ready || lease_.engine().generation() != generation_;
