@@ -173,9 +173,14 @@ Members members_of(const JsonView& body) {
 Result<void> check_bans(const std::optional<JsonView>& bias, const json& body) {
     if (!bias || !bans_tokens(*bias)) return {};
     const json* const text = member(body, "text");
+    const auto asks = [](const json* owner) {
+        if (!owner || owner->empty()) return false;
+        if (owner->is_string()) return !owner->get_ref<const std::string&>().empty();
+        return !owner->is_object() || owner->value("type", json()) != "text";
+    };
     for (const json* owner : {member(body, "grammar"), member(body, "json_schema"), member(body, "response_format"),
                               member(body, "tools"), text ? member(*text, "format") : nullptr})
-        if (owner && !owner->empty() && *owner != "" && (!owner->is_object() || owner->value("type", json()) != "text"))
+        if (asks(owner))
             return wrong_field("logit_bias", "numbers, with a grammar, a schema or tools", "false",
                                "write -100 instead, which rules a token out where there is another");
     return {};
