@@ -14,9 +14,8 @@ namespace onebit {
 //  - a character, or a set of characters, that no text can have: the engine then takes any token, and may end
 //    itself;
 //  - ambiguity. The engine keeps one stack for each place of the grammar that the text so far may have led to, and
-//  looks
-//    at each way anew for each character of each token. It is refused when more than 4,000 stacks, or more than 20,000
-//    ways to the same text, come up. Both are counted by following the grammar as the engine does, from the root and
+//    looks at each way anew for each character of each token. It is refused when more than 4,000 stacks, or more than
+//    20,000 ways to the same text, come up. Both are counted by following the grammar as the engine does, from the root and
 //    from each sequence of rules in it, through the 16 characters that leave the most ways open (chosen one by one).
 //    That bounds what a text of 16 characters at any place of the grammar costs, for the characters so chosen; a
 //    grammar that grows only later, or only after another choice of characters, is not found.

@@ -81,6 +81,10 @@ bool JsonView::is_integer() const {
     return kind_ == Kind::number && text_.find_first_of(".eE") == std::string_view::npos;
 }
 
+bool JsonView::is_float() const {
+    return kind_ == Kind::number && std::fabs(number()) <= std::numeric_limits<float>::max();
+}
+
 std::string JsonView::string() const {
     return is_string() && text_.size() >= 2 ? unescaped(text_.substr(1, text_.size() - 2)) : std::string();
 }
@@ -141,8 +145,7 @@ std::optional<JsonView> JsonView::member(std::string_view key) const {
     std::optional<JsonView> found;
     if (kind_ != Kind::object) return found;
     for (Walk here = walk(); here.next();)
-        if (here.raw_key() == key || (here.raw_key().find('\\') != std::string_view::npos && here.key() == key))
-            found = here.value();
+        if (here.named(key)) found = here.value();
     if (found && found->is_null()) found.reset();
     return found;
 }

@@ -26,6 +26,7 @@ public:
 
     // The characters of a string, escapes resolved; empty for other kinds. Cost: linear.
     std::string string() const;
+    bool is_float() const;  // a number whose nearest float is finite
     // The number; an integer of any size as the nearest double. 0 for other kinds.
     double number() const;
     // The number, if it is a whole one from least to most: 128.0 is, as the engine takes it.
@@ -38,6 +39,8 @@ public:
         bool next();  // false at the end
         std::string key() const;
         std::string_view raw_key() const { return key_; }  // between the quotes, escapes as they are
+        bool escaped() const { return key_.find('\\') != std::string_view::npos; }
+        bool named(std::string_view name) const { return key_ == name || (escaped() && key() == name); }
         JsonView value() const { return JsonView(value_); }
 
     private:

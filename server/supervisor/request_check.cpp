@@ -40,7 +40,6 @@ bool loose(const json& owner) {
 
 constexpr const char* kLooseRemedy = R"(or "strict": false beside the schema, to have what cannot be held left out)";
 
-// may_be_loose: the place has a "strict" of its own.
 // What a schema must be, and whether it must be held to the letter.
 enum class Hold { always, unless_loose, loose };
 

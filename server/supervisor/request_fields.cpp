@@ -179,10 +179,6 @@ std::string range(int64_t least, int64_t most) {
     return "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
 }
 
-bool fits_float(const JsonView& value) {
-    return value.kind() == JsonView::Kind::number && std::fabs(value.number()) <= std::numeric_limits<float>::max();
-}
-
 // A number of 64 bits without a sign is a seed too.
 bool is_seed(const Field& field, const JsonView& value) {
     uint64_t seed = 0;
@@ -206,7 +202,7 @@ Result<void> check_field(const Field& field, const JsonView& value) {
             if (value.whole(field.least, field.most) || is_seed(field, value)) return {};
             return wrong_field(path, range(field.least, field.most), value.described());
         case Kind::number:
-            if (fits_float(value) && (field.most == 0 || std::fabs(value.number()) <= static_cast<double>(field.most)))
+            if (value.is_float() && (field.most == 0 || std::fabs(value.number()) <= static_cast<double>(field.most)))
                 return {};
             return wrong_field(
                 path,
@@ -284,9 +280,8 @@ Result<void> check_fields(RequestRoute route, const JsonView& body) {
     bool probabilities = false, backend = false, copies = false;
     const auto& fields = table();
     for (JsonView::Walk member = body.walk(); member.next();) {
-        const bool escaped = member.raw_key().find('\\') != std::string_view::npos;
-        const std::string unescaped = escaped ? member.key() : std::string();
-        const auto entry = fields.find(escaped ? std::string_view(unescaped) : member.raw_key());
+        const std::string unescaped = member.escaped() ? member.key() : std::string();
+        const auto entry = fields.find(member.escaped() ? std::string_view(unescaped) : member.raw_key());
         if (entry == fields.end()) continue;
         probabilities = probabilities || entry->first == "n_probs" || entry->first.ends_with("logprobs");
         backend = backend || entry->first == "backend_sampling";

@@ -54,10 +54,6 @@ Result<void> one_of(const JsonView& value, const std::string& path, std::initial
     return wrong_field(path, "one of " + list, value.described());
 }
 
-bool is_number_of_float(const JsonView& value) {
-    return value.kind() == JsonView::Kind::number && std::fabs(value.number()) <= std::numeric_limits<float>::max();
-}
-
 Result<void> token(const JsonView& value, const std::string& path) {
     if (value.is_integer() && value.whole(0, kInt32)) return {};
     return wrong_field(path, "a token, a whole number from 0 to 2147483647", value.described());
@@ -120,10 +116,8 @@ Result<void> list_of_messages(const JsonView& list, const std::string& path) {
         if (i == kMost) return wrong_field(path, "at most 8000 messages", "more", "leave out the oldest");
         if (walk.value().kind() != JsonView::Kind::object) continue;  // the engine says so
         for (JsonView::Walk member = walk.value().walk(); member.next();) {
-            const bool escaped = member.raw_key().find('\\') != std::string_view::npos;
-            const std::string key = escaped ? member.key() : std::string(member.raw_key().substr(0, 100));
-            if (key == "content") bytes += text_bytes(member.value());
-            if (key == "role") ONEBIT_RETURN_IF_ERROR(role_of(member.value(), element(path, i) + ".role"));
+            if (member.named("content")) bytes += text_bytes(member.value());
+            if (member.named("role")) ONEBIT_RETURN_IF_ERROR(role_of(member.value(), element(path, i) + ".role"));
         }
     }
     return bounded_text(bytes, path);
@@ -279,7 +273,7 @@ Result<void> check_lora(const JsonView& value, const std::string& path) {
         const auto id = walk.value().member("id"), scale = walk.value().member("scale");
         if (!id || !id->whole(0, kInt32))
             return wrong_field(where + ".id", "the number of an adapter, 0 or more", id ? id->described() : "none");
-        if (scale && !is_number_of_float(*scale)) return wrong_field(where + ".scale", "a number", scale->described());
+        if (scale && !scale->is_float()) return wrong_field(where + ".scale", "a number", scale->described());
     }
     return {};
 }

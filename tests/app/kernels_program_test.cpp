@@ -22,13 +22,7 @@ protected:
         const Json kernels = list();
         return !kernels.empty() && !kernels[0]["images"].empty();
     }
-    size_t files() const {
-        size_t count = 0;
-        if (!std::filesystem::exists(folder_ / "cache" / "kernels")) return 0;
-        for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache" / "kernels"))
-            count += entry.path().extension() == ".entry";
-        return count;
-    }
+    size_t files() const { return cached("kernels"); }
 };
 
 TEST_F(KernelsProgram, TheListNamesEachKernelOnceWithItsSource) {

@@ -35,6 +35,15 @@ protected:
     }
     bool has_vulkan() { return run({"devices", "--json"}).output.find("\"Vulkan0\"") != std::string::npos; }
 
+    // Entries of one of the program's caches on disk.
+    size_t cached(const char* name) const {
+        size_t count = 0;
+        if (!std::filesystem::exists(folder_ / "cache" / name)) return 0;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache" / name))
+            count += entry.path().extension() == ".entry";
+        return count;
+    }
+
     std::filesystem::path program_, folder_;
 };
 

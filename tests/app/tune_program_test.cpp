@@ -17,13 +17,7 @@ using Json = nlohmann::json;
 
 class TuneProgram : public RealProgram {
 protected:
-    size_t stored() const {
-        size_t count = 0;
-        if (!std::filesystem::exists(folder_ / "cache" / "routes")) return 0;
-        for (const auto& entry : std::filesystem::directory_iterator(folder_ / "cache" / "routes"))
-            count += entry.path().extension() == ".entry";
-        return count;
-    }
+    size_t stored() const { return cached("routes"); }
 };
 
 TEST_F(TuneProgram, HelpHasExamples) {
