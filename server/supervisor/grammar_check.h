@@ -15,10 +15,10 @@ namespace onebit {
 //    itself;
 //  - ambiguity. The engine keeps one stack for each place of the grammar that the text so far may have led to, and
 //    looks at each way anew for each character of each token. It is refused when more than 4,000 stacks, or more than
-//    20,000 ways to the same text, come up. Both are counted by following the grammar as the engine does, from the root and
-//    from each sequence of rules in it, through the 16 characters that leave the most ways open (chosen one by one).
-//    That bounds what a text of 16 characters at any place of the grammar costs, for the characters so chosen; a
-//    grammar that grows only later, or only after another choice of characters, is not found.
+//    20,000 ways to the same text, come up. Both are counted by following the grammar as the engine does, from the
+//    root and from each sequence of rules in it, through the 16 characters that leave the most ways open (chosen one
+//    by one). That bounds what a text of 16 characters at any place of the grammar costs, for the characters so
+//    chosen; a grammar that grows only later, or only after another choice of characters, is not found.
 // Pure. Cost: bounded, about 0.2 s at worst; well below a millisecond for a grammar of a hundred rules.
 Result<void> check_grammar(std::string_view text);
 
