@@ -8,6 +8,7 @@
 #include "server/supervisor/grammar_check.h"
 #include "server/supervisor/json_view.h"
 #include "server/supervisor/request_fields.h"
+#include "server/supervisor/request_rewrite.h"
 #include "server/supervisor/request_route.h"
 #include "server/supervisor/request_values.h"
 #include "server/supervisor/schema_check.h"
@@ -125,10 +126,21 @@ Result<void> own_fields(const json& body, RequestRoute route, bool has_schema, S
     return error;
 }
 
-// The response_format that says what text.format says; empty where it asks for nothing.
-Result<std::string> format_of_responses(const json& body, SchemaTotals& totals) {
+const json* text_format(const json& body) {
     const json* text = member(body, "text");
-    if (!text) return std::string();
+    return text ? member(*text, "format") : nullptr;
+}
+
+bool is_plain(const json& format) {
+    const json* type = member(format, "type");
+    return type && *type == "text";
+}
+
+// The response_format that says what text.format says; empty where it asks for nothing.
+Result<std::string> format_of_text(const json& body, RequestRoute route, SchemaTotals& totals) {
+    const json* text = member(body, "text");
+    // elsewhere than on /v1/responses it is a field of no API unless it has a format
+    if (!text || (route != kResponsesRoute && !text->is_object())) return std::string();
     if (!text->is_object()) return wrong_field("text", "an object", described(*text));
     const json* format = member(*text, "format");
     if (!format) return std::string();
@@ -138,6 +150,8 @@ Result<std::string> format_of_responses(const json& body, SchemaTotals& totals) 
         return wrong_field("text.format.type", "text, json_object or json_schema", type ? described(*type) : "none");
     const std::string& name = type->get_ref<const std::string&>();
     if (name == "text") return std::string();
+    if (const json* other = member(body, "response_format"); other && !is_plain(*other))
+        return wrong_field("text.format", "one form of the answer", "'response_format' too");
     if (name == "json_object") return std::string(R"({"type":"json_object"})");
     if (name != "json_schema")
         return wrong_field("text.format.type", "text, json_object or json_schema", "'" + name.substr(0, 60) + "'");
@@ -171,73 +185,104 @@ Members members_of(const JsonView& body) {
 // Where a grammar leaves only tokens that a bias rules out, the engine takes any, and may end itself.
 Result<void> check_bans(const std::optional<JsonView>& bias, const json& body) {
     if (!bias || !bans_tokens(*bias)) return {};
-    const json* const text = member(body, "text");
     const auto asks = [](const json* owner) {
         if (!owner || owner->empty()) return false;
         if (owner->is_string()) return !owner->get_ref<const std::string&>().empty();
         return !owner->is_object() || owner->value("type", json()) != "text";
     };
     for (const json* owner : {member(body, "grammar"), member(body, "json_schema"), member(body, "response_format"),
-                              member(body, "tools"), text ? member(*text, "format") : nullptr})
+                              member(body, "tools"), text_format(body)})
         if (asks(owner))
             return wrong_field("logit_bias", "numbers, with a grammar, a schema or tools", "false",
                                "write -100 instead, which rules a token out where there is another");
     return {};
 }
 
-Result<std::optional<std::string>> check(RequestRoute route, std::string_view text) {
-    const JsonView view(text);
-    ONEBIT_RETURN_IF_ERROR(check_fields(route, view));
-    if (route != kOtherRoute && route != kLoraRoute) ONEBIT_RETURN_IF_ERROR(check_markers(text));
-    if (view.kind() != JsonView::Kind::object || !(route & (kSamplingRoutes | kMessagesRoute)))
-        return std::optional<std::string>();
-    const Members members = members_of(view);
+// Where the route knows neither response_format nor text.format.
+Result<void> no_formats(const json& body, const char* response_format) {
+    const json* format = member(body, "response_format");
+    if (format && !is_plain(*format))
+        return wrong_field("response_format", response_format, "it", "/v1/chat/completions knows response_format");
+    format = text_format(body);
+    if (format && !is_plain(*format))
+        return wrong_field("text.format", response_format, "it", "/v1/responses knows text.format");
+    return {};
+}
+
+Result<void> check_of_messages(const json& body, SchemaTotals& totals) {
+    const json* config = member(body, "output_config");
+    const bool in_config = config && member(*config, "format");
+    if (in_config || member(body, "output_format"))
+        return wrong_field(in_config ? "output_config.format" : "output_format", "none on this route", "it",
+                           "give a tool with that input_schema and tool_choice {\"type\": \"any\"}");
+    ONEBIT_RETURN_IF_ERROR(no_formats(body, "none on this route"));
+    return tools(body, "", "input_schema", totals);
+}
+
+// changed: the body to send instead, if there is one already.
+Result<void> check_forms(RequestRoute route, std::string_view text, std::optional<std::string>& changed) {
+    const Members members = members_of(JsonView(text));
     const json& body = members.built;
     ONEBIT_RETURN_IF_ERROR(check_bans(members.bias, body));
     SchemaTotals totals;
     bool has_schema = false;
     if (is_completion(route)) {
-        if (const json* format = member(body, "response_format")) {
-            const json* type = member(*format, "type");
-            if (!type || *type != "text")
-                return wrong_field("response_format", "json_schema or grammar on this route", "it",
-                                   "/v1/chat/completions knows response_format");
-        }
-        ONEBIT_RETURN_IF_ERROR(own_fields(body, route, has_schema, totals));
-        return std::optional<std::string>();
+        ONEBIT_RETURN_IF_ERROR(no_formats(body, "json_schema or grammar on this route"));
+        return own_fields(body, route, has_schema, totals);
     }
-    if (route == kMessagesRoute) {
-        const json* config = member(body, "output_config");
-        const bool in_config = config && member(*config, "format");
-        if (in_config || member(body, "output_format"))
-            return wrong_field(in_config ? "output_config.format" : "output_format", "none on this route", "it",
-                               "give a tool with that input_schema and tool_choice {\"type\": \"any\"}");
-        ONEBIT_RETURN_IF_ERROR(tools(body, "", "input_schema", totals));
-        return std::optional<std::string>();
-    }
-    std::optional<std::string> changed;
+    if (route == kMessagesRoute) return check_of_messages(body, totals);
     if (const json* format = member(body, "response_format"))
         ONEBIT_RETURN_IF_ERROR(response_format(*format, has_schema, totals));
-    if (route == kResponsesRoute) {
-        Result<std::string> format = format_of_responses(body, totals);
-        if (!format.ok()) return std::move(format).error();
-        if (!format->empty()) {
-            has_schema = true;
-            // the last of two keys counts
-            changed = std::string(text);
-            changed->insert(changed->rfind('}'), ",\"response_format\":" + *format);
-        }
-    }
+    Result<std::string> format = format_of_text(body, route, totals);
+    if (!format.ok()) return std::move(format).error();
+    has_schema = has_schema || !format->empty();
     ONEBIT_RETURN_IF_ERROR(own_fields(body, route, has_schema, totals));
     ONEBIT_RETURN_IF_ERROR(route == kResponsesRoute ? tools(body, "", "parameters", totals)
                                                     : tools(body, "function", "parameters", totals));
-    return changed;
+    if (format->empty()) return {};
+    std::string sent(text);
+    // the last of two keys counts
+    sent.insert(sent.rfind('}'), ",\"response_format\":" + *format);
+    changed = std::move(sent);
+    return {};
+}
+
+// Names the field that the client has sent, which became json_schema or grammar.
+Error as_sent(Error error, const std::string& form) {
+    if (form.empty()) return error;
+    for (const std::string_view own : {"field 'json_schema", "field 'grammar"})
+        if (error.subject.starts_with(own)) error.subject.replace(0, own.size(), "field '" + form);
+    return error;
+}
+
+// Requests whose answer is text of the model's.
+bool generates(std::string_view path) { return !path.ends_with("_tokens") && !path.ends_with("/apply-template"); }
+
+Result<CheckedRequest> check(std::string_view path, std::string_view text) {
+    const RequestRoute route = request_route(path);
+    CheckedRequest result;
+    RewrittenRequest rewritten;
+    const bool object = JsonView(text).kind() == JsonView::Kind::object;
+    if (object && route != kOtherRoute) {
+        Result<RewrittenRequest> done = rewrite_request(route, JsonView(text));
+        if (!done.ok()) return std::move(done).error();
+        rewritten = std::move(*done);
+        result.must_call = rewritten.must_call && generates(path);
+        result.body = std::move(rewritten.body);
+        if (result.body) text = *result.body;
+    }
+    ONEBIT_RETURN_IF_ERROR(check_fields(route, JsonView(text)));
+    if (route != kOtherRoute && route != kLoraRoute) ONEBIT_RETURN_IF_ERROR(check_markers(text));
+    if (!object || !(route & (kSamplingRoutes | kMessagesRoute))) return result;
+    if (Result<void> forms = check_forms(route, text, result.body); !forms.ok())
+        return as_sent(std::move(forms).error(), rewritten.form);
+    return result;
 }
 
 }  // namespace
 
-Result<std::optional<std::string>> check_request(std::string_view path, std::string_view body) try {
-    return check(request_route(path), body);
+Result<CheckedRequest> check_request(std::string_view path, std::string_view body) try {
+    return check(path, body);
 } catch (const std::exception& exception) {
     return Error{ErrorCode::internal, "request body", "", exception.what(), ""};
 }

@@ -223,7 +223,7 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
             details.stream = facts->stream;
             auto checked = check_request(here.path, body);
             if (!checked.ok()) return bad(checked.error().message());
-            if (*checked) body = std::move(**checked);
+            if (checked->body) body = std::move(*checked->body);
         }
     } else if (starts_with_nocase(here.content_type, "multipart/")) {
         model = multipart_field(body, here.content_type, "model");

@@ -153,7 +153,6 @@ TEST(RequestFields, fields_of_wrong_types_are_refused) {
                            R"("messages":[{"role":7,"content":"x"}])",
                            R"("reasoning_format":5)",
                            R"("reasoning_format":"x")",
-                           R"("reasoning_format":null)",
                            R"("reasoning_effort":5)",
                            R"("response_fields":[7])",
                            R"("response_fields":"x")",
@@ -179,9 +178,9 @@ TEST(RequestFields, fields_of_wrong_types_are_refused) {
          R"("logit_bias":{})",
          R"("logit_bias":[[5,1.5],["x",false]])",
          R"("tool_choice":"auto")",
-         R"("tool_choice":"required")",
+         R"("tool_choice":"required","tools":[{"type":"function","function":{"name":"f"}}])",
          R"("tool_choice":null)",
-         R"("tool_choice":{"type":"function","function":{"name":"f"}})",
+         R"("tool_choice":{"type":"function","function":{"name":"f"}},"tools":[{"type":"function","function":{"name":"f"}}])",
          R"("chat_template_kwargs":{"enable_thinking":false})",
          R"("samplers":["top_k","top-p","TEMPERATURE","typ","dry"])",
          R"("samplers":"dkypmxt")",
@@ -189,6 +188,7 @@ TEST(RequestFields, fields_of_wrong_types_are_refused) {
          R"("lora":[])",
          R"("lora":[{"id":0,"scale":0.5}])",
          R"("reasoning_format":"auto")",
+         R"("reasoning_format":null)",
          R"("reasoning_effort":"high")",
          R"("messages":[{"role":"system","content":"x"},{"role":"user","content":[{"type":"text","text":"x"}]},)"
          R"({"role":"assistant","content":null,"tool_calls":[]},{"role":"tool","content":"x"},{"role":"developer","content":"x"},)"
@@ -201,7 +201,8 @@ TEST(RequestFields, fields_of_wrong_types_are_refused) {
          R"("store":false)",
          R"("metadata":{})"});
     // what is checked on one route need not be a field of another
-    expect_taken("/v1/messages", {R"("stop":7)", R"("tool_choice":{"type":"any"})", R"("stop_sequences":["x"])"});
+    expect_taken("/v1/messages", {R"("stop":7)", R"("tool_choice":{"type":"any"},"tools":[{"name":"f"}])",
+                                  R"("stop_sequences":["x"])"});
     expect_refused("/v1/messages", {R"("tool_choice":"auto")", R"("stop_sequences":7)", R"("messages":[])"});
 }
 
@@ -222,14 +223,16 @@ TEST(RequestFields, tokens_are_whole_numbers_of_31_bits) {
                                    R"("tokens":[1.0])", R"("tokens":["x"])", R"("tokens":null)"});
     expect_taken("/detokenize", {R"("tokens":[])", R"("tokens":[1,2,2147483647])"});
     expect_refused("/v1/embeddings", {R"("input":[4294967297])", R"("input":7)", R"("encoding_format":"x")",
-                                      R"("encoding_format":null)", R"("input":[])"});
+                                      R"("input":[])", R"("input":null)"});
     expect_taken("/v1/embeddings", {R"("input":"x")", R"("input":["x","y"])", R"("input":[[1,2]])",
-                                    R"("encoding_format":"base64")", R"("dimensions":5)"});
+                                    R"("encoding_format":"base64")", R"("encoding_format":null)", R"("dimensions":5)"});
     expect_refused("/v1/rerank", {R"("top_n":-1)", R"("top_n":4294967297)", R"("documents":[7])"});
     expect_taken("/rerank", {R"("top_n":3,"documents":["x"],"query":"y")"});
     expect_refused("/v1/responses", {R"("input":7)", R"("input":[])", R"("input":[{"role":"king","content":"x"}])"});
-    expect_taken("/v1/responses",
-                 {R"("input":"x")", R"("input":[{"role":"user","content":"x"},{"type":"function_call"}])"});
+    expect_taken(
+        "/v1/responses",
+        {R"("input":"x")",
+         R"("input":[{"role":"user","content":"x"},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}])"});
     // the message names the element
     EXPECT_NE(refusal("/completion", R"({"prompt":[1,4294967297]})").find("field 'prompt[1]'"), std::string::npos);
     EXPECT_NE(refusal("/completion", R"({"prompt":["x",[1,-1]]})").find("field 'prompt[1][1]'"), std::string::npos);
