@@ -123,4 +123,20 @@ std::optional<std::string> client_fault(std::string_view path, std::string_view 
     return {};
 }
 
+void say_our_option(std::string& body) try {
+    constexpr std::string_view kStart = "Start it with `";
+    json answer = json::parse(body, nullptr, false);
+    if (!answer.is_object() || !answer["error"].is_object() || !answer["error"]["message"].is_string()) return;
+    const std::string message = answer["error"]["message"];
+    const size_t start = message.find(kStart);
+    if (start == std::string::npos) return;
+    const size_t begin = start + kStart.size(), end = message.find('`', begin);
+    if (end == std::string::npos) return;
+    const std::string option = message.substr(begin, end - begin);
+    answer["error"]["message"] = "this model was started without " + option + "; start it with 1bit serve MODEL -- " +
+                                 option + ", or with that in its arguments in onebit.yaml";
+    body = answer.dump();
+} catch (const std::exception&) {
+}
+
 }  // namespace onebit

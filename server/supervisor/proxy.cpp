@@ -218,6 +218,7 @@ private:
             head.status = 400;
             body = std::move(*fault);
         }
+        if (head.status == 501) say_our_option(body);
         scope_->record.status = head.status;
         if (body.empty() || body.front() != '{')
             body = error_body(head.status, error_type(head.status),
@@ -225,7 +226,8 @@ private:
         return end_with_error(sink, body);
     }
 
-    bool end_with_error(httplib::DataSink& sink, const std::string& body) {
+    bool end_with_error(httplib::DataSink& sink, std::string body) {
+        put_in_form(path_, body);
         if (scope_->record.status < 400) scope_->record.status = 503;
         std::string event = at_event_end() ? "" : "\n\n";
         // the dialects that name their events
@@ -322,6 +324,7 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
             head.status = 400;
             body = std::move(*fault);
         }
+        if (head.status == 501) say_our_option(body);
         response.status = scope->record.status = head.status;
         copy_headers(head, response);
         scope->first_byte();

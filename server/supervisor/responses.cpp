@@ -37,6 +37,11 @@ std::string error_body(int status, std::string_view type, std::string_view messa
     return body.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+void put_in_form(std::string_view path, std::string& error_body) {
+    const bool messages = path == "/v1/messages" || path == "/v1/messages/count_tokens";
+    if (messages && error_body.starts_with(R"({"error":)")) error_body.insert(1, R"("type":"error",)");
+}
+
 void answer_json(httplib::Response& response, int status, const json& body) {
     response.status = status;
     response.set_content(body.dump(-1, ' ', false, json::error_handler_t::replace), "application/json; charset=utf-8");

@@ -16,6 +16,10 @@ namespace onebit {
 // word of its own for what a client may want to tell apart.
 std::string error_body(int status, std::string_view type, std::string_view message, std::string_view code = {});
 
+// Gives an error's body, ours or llama.cpp's, the form that clients of the route know: those of /v1/messages tell an
+// error by a "type" of its own. Other bodies stay as they are.
+void put_in_form(std::string_view path, std::string& error_body);
+
 void answer_json(httplib::Response& response, int status, const nlohmann::json& body);
 void answer_error(httplib::Response& response, int status, std::string_view type, std::string_view message,
                   std::string_view code = {});

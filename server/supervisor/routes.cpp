@@ -279,6 +279,32 @@ void Supervisor::metrics_route(httplib::Response& response) const {
     response.set_content(metrics_.render(engines, texts), "text/plain; version=0.0.4; charset=utf-8");
 }
 
+json Supervisor::engine_props(const std::string& id, uint64_t generation, const std::filesystem::path& socket) {
+    std::string text;
+    {
+        std::lock_guard lock(props_mutex_);
+        auto known = props_.find({id, generation});
+        if (known != props_.end()) text = known->second;
+    }
+    if (text.empty()) {
+        auto asked = engine_get(socket, "/props", kEngineQuestion);
+        if (!asked) return {};
+        text = std::move(*asked);
+        std::lock_guard lock(props_mutex_);
+        std::erase_if(props_, [&](const auto& entry) { return entry.first.first == id; });
+        props_[{id, generation}] = text;
+    }
+    return json::parse(text, nullptr, false);
+}
+
+bool Supervisor::knows_tools(const Fleet::Lease& lease) {
+    const json props = engine_props(lease.model(), lease.engine().generation(), lease.engine().socket());
+    const json caps = props.is_object() ? props.value("chat_template_caps", json()) : json();
+    if (!caps.is_object()) return true;
+    // either is enough for llama.cpp to find a form for calls
+    return caps.value("supports_tools", json(true)) != false || caps.value("supports_tool_calls", json(true)) != false;
+}
+
 json Supervisor::engine_json(const EngineView& view) {
     json result = {{"id", view.id},
                    {"aliases", view.aliases},
@@ -312,21 +338,7 @@ json Supervisor::engine_json(const EngineView& view) {
     result["keep_alive_left_seconds"] =
         view.keep_alive_left.count() < 0 ? json(nullptr) : json(view.keep_alive_left.count() / 1000.0);
     if (view.status.state != EngineState::ready) return result;
-    std::string text;
-    {
-        std::lock_guard lock(props_mutex_);
-        auto known = props_.find({view.id, view.generation});
-        if (known != props_.end()) text = known->second;
-    }
-    if (text.empty()) {
-        auto asked = engine_get(view.socket, "/props", kEngineQuestion);
-        if (!asked) return result;
-        text = std::move(*asked);
-        std::lock_guard lock(props_mutex_);
-        std::erase_if(props_, [&](const auto& entry) { return entry.first.first == view.id; });
-        props_[{view.id, view.generation}] = text;
-    }
-    json props = json::parse(text, nullptr, false);
+    json props = engine_props(view.id, view.generation, view.socket);
     if (!props.is_object()) return result;
     json settings = props.value("default_generation_settings", json::object());
     if (settings.is_object() && settings.contains("n_ctx")) result["context_per_slot"] = settings["n_ctx"];

@@ -162,11 +162,13 @@ void Supervisor::on_error(const httplib::Request& request, httplib::Response& re
     Context& here = context();
     if (ClientStream* stream = HttpServer::current(); stream && stream->timed_out() && response.status == 400)
         response.status = 408;
-    if (!here.scope)
+    const bool parsed = here.scope != nullptr;
+    if (!parsed)
         here.scope = std::make_shared<RequestScope>(metrics_, printable(request.method), printable(request.target),
                                                     request.remote_addr);
     RequestRecord& record = here.scope->record;
     if (record.status == 0) record.status = response.status;
+    if (parsed) put_in_form(here.path, response.body);
     if (!response.body.empty() || response.content_provider_ || request.method == "HEAD") return;
     const char* message = "the request is not valid HTTP/1.1";
     switch (response.status) {
@@ -189,6 +191,7 @@ void Supervisor::on_error(const httplib::Request& request, httplib::Response& re
             break;
     }
     answer_error(response, response.status, error_type(response.status), message);
+    if (parsed) put_in_form(here.path, response.body);
 }
 
 Result<uint16_t> Supervisor::bind() { return http_.bind(context_.config.host, context_.config.port); }

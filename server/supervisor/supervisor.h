@@ -83,6 +83,9 @@ private:
     void metrics_route(httplib::Response& response) const;
     void ps_route(httplib::Response& response);
     nlohmann::json engine_json(const EngineView& view);
+    // What the engine says of itself, asked once; no object if it does not answer.
+    nlohmann::json engine_props(const std::string& id, uint64_t generation, const std::filesystem::path& socket);
+    bool knows_tools(const Fleet::Lease& lease);  // whether its chat template has tools, as far as is known
 
     ServerContext context_;
     SupervisorParts parts_;

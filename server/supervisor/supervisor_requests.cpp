@@ -207,6 +207,7 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
     RequestRecord& record = here.scope->record;
     ProxyRequest details;
     std::string model;
+    bool must_call = false;
     bool looks = only_looks(request.method, here.path);
     auto bad = [&](const std::string& message) {
         record.status = 400;
@@ -223,6 +224,7 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
             details.stream = facts->stream;
             auto checked = check_request(here.path, body);
             if (!checked.ok()) return bad(checked.error().message());
+            must_call = checked->must_call;
             if (checked->body) body = std::move(*checked->body);
         }
     } else if (starts_with_nocase(here.content_type, "multipart/")) {
@@ -248,6 +250,10 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
               : fleet_->acquire(
                     model, true, [&] { return details.client >= 0 && peer_gone(details.client); }, &retry_after);
     if (!lease.ok()) return refuse(response, lease.error(), retry_after);
+    if (must_call && !knows_tools(*lease))
+        return bad("field 'tool_choice': expected auto or none, because the chat template of model '" + lease->model() +
+                   "' has no tools, found a call that is required; take a model that has tools, or give the model "
+                   "such a template with -- --chat-template-file FILE");
     if (!looks) details.flight = fatal_.begin(key, lease->engine().socket().string());
     details.content_type = here.content_type;
     details.body = std::move(body);

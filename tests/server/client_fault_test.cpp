@@ -94,5 +94,23 @@ TEST(ClientFault, everything_else_stays) {
                                                          ">= this->size() (which is 4096)")));
 }
 
+TEST(ClientFault, a_route_that_is_not_served_names_our_way_to_start_it) {
+    std::string body = engine_error("This server does not support embeddings. Start it with `--embeddings`");
+    say_our_option(body);
+    const std::string message = json::parse(body)["error"]["message"];
+    EXPECT_NE(message.find("1bit serve MODEL -- --embeddings"), std::string::npos) << message;
+    EXPECT_EQ(json::parse(body)["error"]["code"], 500);
+    for (const std::string other : {"Infill is not supported by this model: x", "Start it with `", ""}) {
+        std::string same = engine_error(other);
+        say_our_option(same);
+        EXPECT_EQ(json::parse(same)["error"]["message"].get<std::string>().find(other.substr(0, 6)), 0u) << same;
+    }
+    for (const char* odd : {"", "x", "[]", "{}", R"({"error":7})", R"({"error":{"message":7}})"}) {
+        std::string same = odd;
+        say_our_option(same);
+        EXPECT_EQ(same, odd);
+    }
+}
+
 }  // namespace
 }  // namespace onebit

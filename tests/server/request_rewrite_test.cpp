@@ -48,7 +48,8 @@ TEST(RequestRewrite, forms_of_other_servers_become_the_engines) {
     const std::string schema = R"({"type":"object","properties":{"a":{"type":"integer"}}})";
     for (const char* path : {kChatPath, kCompletionPath, "/completion", kResponsesPath}) {
         for (const std::string& form :
-             {std::string("\"guided_json\":") + schema, "\"guided_json\":" + json(schema).dump(), "\"format\":" + schema,
+             {std::string("\"guided_json\":") + schema, "\"guided_json\":" + json(schema).dump(),
+              "\"format\":" + schema,
               R"("structured_outputs":{"json":)" + schema + R"(,"regex":null,"json_object":false})"})
             expect_sent(path, body(form), R"({"json_schema":)" + schema + "}");
         for (const char* form : {R"("format":"json")", R"("structured_outputs":{"json_object":true})"})

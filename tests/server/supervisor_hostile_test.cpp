@@ -38,8 +38,9 @@ TEST_F(SupervisorTest, API06_a_schema_that_makes_no_grammar_never_reaches_an_eng
                        R"({"response_format":{"type":"json_schema","json_schema":{"schema":)" + schema + "}}}"},
              std::pair{"/completion", R"({"json_schema":)" + schema + "}"},
              std::pair{"/v1/chat/completions",
-                       R"({"stream":true,"tools":[{"function":{"parameters":)" + schema + "}}]}"},
-             std::pair{"/v1/messages", R"({"tools":[{"input_schema":)" + schema + "}]}"},
+                       R"({"stream":true,"tools":[{"type":"function","function":{"name":"f","parameters":)" + schema +
+                           "}}]}"},
+             std::pair{"/v1/messages", R"({"tools":[{"name":"f","input_schema":)" + schema + "}]}"},
              std::pair{"/v1/responses", R"({"text":{"format":{"type":"json_schema","schema":)" + schema + "}}}"},
          }) {
         auto answer = post(path, body);

@@ -85,7 +85,8 @@ TEST_F(SupervisorTest, API18_an_error_after_the_head_is_an_event) {
     EXPECT_NE(late.text.find("data: {\"error\":{\"message\":\"too long\""), std::string::npos) << late.text;
     EXPECT_EQ(late.text.find("[DONE]"), std::string::npos);
     ASSERT_TRUE(anthropic.read_until("\r\n0\r\n\r\n"));
-    EXPECT_NE(anthropic.text.find("event: error\ndata: {\"error\""), std::string::npos) << anthropic.text;
+    EXPECT_NE(anthropic.text.find("event: error\ndata: {\"type\":\"error\",\"error\":{"), std::string::npos)
+        << anthropic.text;
 }
 
 // API18

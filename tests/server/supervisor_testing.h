@@ -187,6 +187,8 @@ public:
     std::atomic<double> progress{0};
     std::atomic<int> requests{0}, active{0}, noticed_closed{0}, served{0};
     std::atomic<bool> broken{false}, member_failed{false}, stalled{false}, restarting{false};
+    // whether /props says that the chat template has tools; without either it says nothing of that
+    std::atomic<bool> has_tools{false}, has_no_tools{false};
 
 private:
     struct Active {
@@ -215,7 +217,7 @@ private:
             response.set_header("Access-Control-Allow-Origin", "*");
             response.set_content(text, "text/plain");
         };
-        for (const char* path : {"/echo", "/props/echo", "/v1/echo"}) {
+        for (const char* path : {"/echo", "/props/echo", "/v1/echo", "/apply-template", "/v1/messages/count_tokens"}) {
             server_.Get(path, repeat);
             server_.Post(path, repeat);
             server_.Put(path, repeat);
@@ -236,9 +238,12 @@ private:
         };
         server_.Post("/digest", digest);
         server_.Get("/props", [this](const httplib::Request&, httplib::Response& response) {
-            response.set_content(
-                R"({"default_generation_settings":{"n_ctx":2048},"total_slots":4,"name":")" + name_ + "\"}",
-                "application/json");
+            const std::string tools = has_tools ? "true" : "false";
+            const std::string caps =
+                R"(,"chat_template_caps":{"supports_tools":)" + tools + R"(,"supports_tool_calls":)" + tools + "}";
+            response.set_content(R"({"default_generation_settings":{"n_ctx":2048},"total_slots":4,"name":")" + name_ +
+                                     "\"" + (has_tools || has_no_tools ? caps : "") + "}",
+                                 "application/json");
         });
         server_.Get("/metrics", [](const httplib::Request&, httplib::Response& response) {
             response.set_content("# HELP llamacpp:n n\n# TYPE llamacpp:n counter\nllamacpp:n 7\n", "text/plain");
@@ -256,9 +261,10 @@ private:
         // a 500 with the body's own words
         server_.Post("/v1/embeddings", [this](const httplib::Request& request, httplib::Response& response) {
             served++;
-            const std::string says = nlohmann::json::parse(request.body)["says"];
-            const nlohmann::json error = {{"message", says}, {"type", "server_error"}, {"code", 500}};
-            response.status = 500;
+            const auto body = nlohmann::json::parse(request.body);
+            response.status = body.value("status", 500);
+            const nlohmann::json error = {
+                {"message", body["says"]}, {"type", "server_error"}, {"code", response.status}};
             response.set_content(nlohmann::json{{"error", error}}.dump(), "application/json");
         });
         server_.Get("/large", [](const httplib::Request&, httplib::Response& response) {
