@@ -26,19 +26,21 @@ void without_nulls(const JsonView& object, JsonEdits& edits) {
     if (has_null(object)) edits.cut_nulls(object);
 }
 
+// The last of a name counts, also where it is null.
+std::optional<JsonView> unless_null(const JsonView& value) {
+    return value.is_null() ? std::nullopt : std::optional(value);
+}
+
 // A part of a chat message's content.
 Result<void> part_of_content(const JsonView& part, const std::string& path, JsonEdits& edits) {
     std::optional<JsonView> type, text, refusal;
     bool null = false;
     for (JsonView::Walk walk = part.walk(); walk.next();) {
         const JsonView value = walk.value();
-        if (value.is_null()) {
-            null = true;
-            continue;
-        }
-        if (walk.named("type")) type = value;
-        if (walk.named("text")) text = value;
-        if (walk.named("refusal")) refusal = value;
+        null = null || value.is_null();
+        if (walk.named("type")) type = unless_null(value);
+        if (walk.named("text")) text = unless_null(value);
+        if (walk.named("refusal")) refusal = unless_null(value);
     }
     if (!type) return missing(path + ".type", "text or image_url");
     if (type->text() == "\"refusal\"" && refusal && refusal->is_string()) {
@@ -81,14 +83,11 @@ Result<void> chat_message(const JsonView& message, const std::string& path, Json
             content = value;
             continue;
         }
-        if (value.is_null()) {
-            null = true;
-            continue;
-        }
-        if (walk.named("role")) role = value;
-        if (walk.named("tool_calls")) calls = value;
-        if (walk.named("refusal")) refusal = value;
-        if (walk.named("function_call")) function_call = value;
+        null = null || value.is_null();
+        if (walk.named("role")) role = unless_null(value);
+        if (walk.named("tool_calls")) calls = unless_null(value);
+        if (walk.named("refusal")) refusal = unless_null(value);
+        if (walk.named("function_call")) function_call = unless_null(value);
     }
     if (!role) return missing(path + ".role", "system, developer, user, assistant or tool");
     if (function_call)

@@ -1,7 +1,10 @@
 // Breaks when a field of another server's API is passed over instead of obeyed or refused.
 #include "server/supervisor/request_rewrite.h"
 
+#include <random>
+
 #include "rewrite_testing.h"
+#include "server/supervisor/request_body.h"
 
 namespace onebit {
 namespace {
@@ -136,6 +139,67 @@ TEST(RequestRewrite, a_body_without_a_fault_goes_on_as_it_came) {
     expect_same(kChatPath, " {\"messages\": [ {\"role\":\"user\",\"content\":\"null\"} ], \"max_tokens\" : 5.0 }\n");
     const std::string changed = *check_request(kChatPath, R"({"a": 1.50e1, "n":null, "b":"\u00e4\/"})")->body;
     EXPECT_EQ(changed, R"({"a": 1.50e1, "b":"\u00e4\/"})");
+}
+
+// Bodies of the words that are read, put together by chance.
+class Chance {
+public:
+    explicit Chance(unsigned seed) : random_(seed) {}
+    std::string value(int depth) {
+        static const std::vector<std::string> kValues = {
+            "null",          "null",         "true",        "0",
+            "1.5",           "\"\"",         "\"x\"",       "\"auto\"",
+            "\"required\"",  "\"function\"", "\"message\"", "\"reasoning\"",
+            "\"refusal\"",   "\"text\"",     "\"user\"",    "\"assistant\"",
+            "\"tool\"",      "\"any\"",      "\"none\"",    "\"allowed_tools\"",
+            "\"a\\\"b\\\\\""};
+        const unsigned kind = random_() % (depth > 0 ? 4 : 2);
+        if (kind < 2) return one_of(kValues);
+        const bool object = kind == 2;
+        std::string text = object ? "{" : "[";
+        for (unsigned i = random_() % 5; i > 0; i--) {
+            if (text.size() > 1) text += random_() % 4 ? "," : " ,\n ";
+            if (object) text += "\"" + name() + (random_() % 4 ? "\":" : "\" : ");
+            text += value(depth - 1);
+        }
+        return text + (object ? "}" : "]");
+    }
+    std::string body() {
+        std::string text = "{";
+        for (unsigned i = random_() % 6; i > 0; i--)
+            text += (text.size() > 1 ? ",\"" : "\"") + name() + "\":" + value(4);
+        return text + "}";
+    }
+
+private:
+    std::mt19937 random_;
+    const std::string& one_of(const std::vector<std::string>& list) { return list[random_() % list.size()]; }
+    const std::string& name() {
+        static const std::vector<std::string> kNames = {
+            "messages", "input", "tools",     "tool_choice",   "role",         "content", "type",       "text",
+            "function", "name",  "arguments", "tool_calls",    "refusal",      "summary", "call_id",    "output",
+            "stop",     "mode",  "format",    "guided_choice", "top_logprobs", "n",       "r\\u006fle", "other"};
+        return one_of(kNames);
+    }
+};
+
+TEST(RequestRewrite, what_comes_out_is_json_and_needs_no_second_rewriting) {
+    Chance chance(7);
+    int changed = 0;
+    for (int i = 0; i < 40'000; i++) {
+        const std::string text = chance.body();
+        ASSERT_TRUE(scan_request_body(text).ok()) << text;
+        for (const char* path : {kChatPath, kResponsesPath, kMessagesPath, kCompletionPath}) {
+            auto first = check_request(path, text);
+            if (!first.ok() || !first->body) continue;
+            changed++;
+            ASSERT_TRUE(scan_request_body(*first->body).ok()) << text << "\n" << *first->body;
+            auto second = check_request(path, *first->body);
+            ASSERT_TRUE(second.ok()) << path << text << "\n" << *first->body << "\n" << second.error().message();
+            EXPECT_FALSE(second->body) << path << text << "\n" << *first->body << "\n" << *second->body;
+        }
+    }
+    EXPECT_GT(changed, 1000);
 }
 
 }  // namespace
