@@ -37,7 +37,8 @@ bool peer_gone(int socket) {
     return entry.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL);
 }
 
-ClientStream::ClientStream(int socket) : socket_(socket), buffer_(kBuffer), started_(Clock::now()) {
+ClientStream::ClientStream(int socket, int end)
+    : socket_(socket), end_event_(end), buffer_(kBuffer), started_(Clock::now()) {
     begin_request(std::chrono::seconds(60));
 }
 
@@ -48,18 +49,19 @@ void ClientStream::begin_request(std::chrono::milliseconds limit) {
     timed_out_ = false;
 }
 
-bool ClientStream::wait(short events, Clock::time_point until) const {
+ClientStream::Wait ClientStream::wait(short events, Clock::time_point until) const {
     for (;;) {
         auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-        if (left <= 0) return false;
-        pollfd entry{socket_, events, 0};
-        int ready = ::poll(&entry, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
-        if (ready > 0) return true;
-        if (ready < 0 && errno != EINTR) return false;
+        if (left <= 0) return Wait::late;
+        // an answer is written to its end: whoever ends requests writes the last words of one
+        pollfd entries[2] = {{socket_, events, 0}, {events == POLLIN ? end_event_ : -1, POLLIN, 0}};
+        int ready = ::poll(entries, 2, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
+        if (ready < 0 && errno != EINTR) return Wait::late;
+        if (ready > 0) return entries[0].revents ? Wait::ready : Wait::ended;
     }
 }
 
-bool ClientStream::wait_readable() const { return has_buffered() || wait(POLLIN, deadline_); }
+bool ClientStream::wait_readable() const { return has_buffered() || wait(POLLIN, deadline_) == Wait::ready; }
 
 ssize_t ClientStream::receive(char* target, size_t room) {
     ssize_t got = 0;
@@ -73,8 +75,8 @@ ssize_t ClientStream::receive(char* target, size_t room) {
         if (got >= 0) break;
         if (errno == EINTR) continue;
         if (errno != EAGAIN && errno != EWOULDBLOCK) return -1;
-        if (!wait(POLLIN, deadline_)) {
-            timed_out_ = true;
+        if (const Wait waited = wait(POLLIN, deadline_); waited != Wait::ready) {
+            (waited == Wait::ended ? ended_ : timed_out_) = true;
             return -1;
         }
     }
@@ -132,7 +134,7 @@ ssize_t ClientStream::write(const char* data, size_t size) {
         }
         if (sent < 0 && errno == EINTR) continue;
         bool full = sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-        if (!full || !wait(POLLOUT, Clock::now() + write_timeout_)) {
+        if (!full || wait(POLLOUT, Clock::now() + write_timeout_) != Wait::ready) {
             broken_ = true;
             error_ = httplib::Error::Write;
             return -1;

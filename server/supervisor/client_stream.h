@@ -12,12 +12,13 @@
 
 namespace onebit {
 
-// Does not own the socket. One thread uses it; shutdown(2) of the socket by another thread ends every wait.
+// Does not own its descriptors. One thread uses it; shutdown(2) of the socket by another thread ends every wait.
 class ClientStream final : public httplib::Stream {
 public:
     using Clock = std::chrono::steady_clock;
 
-    explicit ClientStream(int socket);
+    // end: readable from when nothing more of a request is waited for; -1 for never.
+    explicit ClientStream(int socket, int end = -1);
 
     // A request's head and body must arrive before now + limit; each 64 KiB that come add a second, so that a slow
     // line may upload much, but a client that trickles bytes cannot hold a thread.
@@ -25,6 +26,8 @@ public:
     // Of what is still to come, in place of begin_request()'s.
     void set_deadline(Clock::time_point deadline) { deadline_ = deadline; }
     bool timed_out() const { return timed_out_; }
+    // A read failed because `end` became readable.
+    bool ended() const { return ended_; }
     // No read or write for this long while the response is written ends the connection.
     void set_write_timeout(std::chrono::milliseconds limit) { write_timeout_ = limit; }
     bool has_buffered() const { return begin_ < end_; }
@@ -51,16 +54,17 @@ public:
     void consume_buffered(size_t size) override { begin_ += size; }
 
 private:
-    bool wait(short events, Clock::time_point until) const;
+    enum class Wait { ready, late, ended };
+    Wait wait(short events, Clock::time_point until) const;
     ssize_t receive(char* target, size_t room);
 
-    int socket_;
+    int socket_, end_event_;
     std::vector<char> buffer_;
     size_t begin_ = 0, end_ = 0;
     Clock::time_point started_, deadline_;
     std::chrono::milliseconds write_timeout_{120000};
     uint64_t received_ = 0;
-    bool broken_ = false, timed_out_ = false, last_ = false;
+    bool broken_ = false, timed_out_ = false, ended_ = false, last_ = false;
 };
 
 // The peer has closed or reset the connection. A peek; never blocks.

@@ -43,11 +43,13 @@ EngineIo EngineExchange::wait_for(short events, Wait wait) {
         if (wait)
             limit = static_cast<int>(std::clamp<int64_t>(
                 std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count(), 0, 1 << 30));
-        pollfd entries[2] = {{engine_.get(), events, 0}, {client_, POLLRDHUP, 0}};
-        int ready = ::poll(entries, client_ >= 0 ? 2 : 1, limit);
+        pollfd entries[3] = {{engine_.get(), events, 0}, {client_, POLLRDHUP, 0}, {end_event_, POLLIN, 0}};
+        int ready = ::poll(entries, 3, limit);
         if (ready < 0 && errno == EINTR) continue;
         if (ready < 0) return EngineIo::engine_gone;
         if (ready == 0) return EngineIo::timeout;
+        // first: an engine that never pauses must not keep the server from its end
+        if (entries[2].revents) return EngineIo::stopping;
         if (entries[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) return EngineIo::client_gone;
         if (entries[0].revents) return EngineIo::ok;
     }

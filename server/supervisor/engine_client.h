@@ -22,6 +22,7 @@ enum class EngineIo {
     engine_gone,  // connection refused, reset or closed too early
     malformed,    // not HTTP/1.1 as we know it
     timeout,      // nothing came within the wait; the call may be repeated
+    stopping,     // the server ends, and with it every request
 };
 
 struct EngineResponseHead {
@@ -40,8 +41,9 @@ class EngineExchange {
 public:
     using Wait = std::optional<std::chrono::milliseconds>;  // unset: as long as engine and client live
 
-    // client: descriptor to watch for a hang-up, -1 for none; not owned.
-    explicit EngineExchange(int client = -1) : client_(client) {}
+    // Descriptors that are watched too, -1 for none; not owned. client: for a hang-up. end: readable from when the
+    // server ends.
+    explicit EngineExchange(int client = -1, int end = -1) : client_(client), end_event_(end) {}
 
     // head: request line and header fields up to and with the blank line.
     EngineIo send(const std::filesystem::path& socket, std::string_view head, std::string_view body);
@@ -60,7 +62,7 @@ private:
     bool parse_head(std::string_view text, EngineResponseHead& head);
     bool decode_chunks(std::span<char> out, size_t& count);
 
-    int client_;
+    int client_, end_event_;
     UniqueFd engine_;
     std::vector<char> buffer_ = std::vector<char>(16384);
     size_t begin_ = 0, end_ = 0;

@@ -20,6 +20,7 @@ public:
     void request_begun() override { process_->request_begun(); }
     void request_ended() override { process_->request_ended(); }
     void stop() override { process_->stop(); }
+    void limit_stop(std::chrono::steady_clock::time_point kill_at) override { process_->limit_stop(kill_at); }
 
 private:
     std::unique_ptr<EngineProcess> process_;

@@ -23,6 +23,8 @@ public:
     virtual void request_begun() = 0;
     virtual void request_ended() = 0;
     virtual void stop() = 0;
+    // stop(), running or to come, kills what is left at that time.
+    virtual void limit_stop(std::chrono::steady_clock::time_point) {}
 };
 
 }  // namespace onebit

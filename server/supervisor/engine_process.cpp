@@ -204,6 +204,12 @@ void EngineProcess::stop() {
     impl_->changed.wait(lock, [this] { return impl_->done; });
 }
 
+void EngineProcess::limit_stop(Clock::time_point kill_at) {
+    Clock::time_point now = impl_->kill_at;
+    while (kill_at < now && !impl_->kill_at.compare_exchange_weak(now, kill_at)) {
+    }
+}
+
 EngineStatus EngineProcess::status() const {
     const std::lock_guard lock(impl_->mutex);
     EngineStatus status = impl_->status;

@@ -79,6 +79,8 @@ public:
 
     // SIGTERM, after stop_timeout SIGKILL; returns when the child is gone and its memory is returned.
     void stop();
+    // A stop(), running or to come, sends SIGKILL at that time if stop_timeout is not over before. The earliest counts.
+    void limit_stop(std::chrono::steady_clock::time_point kill_at);
 
     // The time without progress after which this engine counts as hung, from what was measured.
     std::chrono::milliseconds present_hang_timeout() const;

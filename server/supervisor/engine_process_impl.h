@@ -50,7 +50,7 @@ struct EngineProcess::Impl {
         ProgressSigns signs;
         ChildSample sample;
         uint64_t last_resident = 0;
-        Clock::time_point begun = Clock::now(), ready_since, next_tick, next_sample, next_health, terminate_at;
+        Clock::time_point begun = Clock::now(), ready_since, next_tick, next_sample, next_health, asked_to_end;
         bool ready = false, killed = false, terminated = false, stopped_by_signal = false;
         std::string hang;
     };
@@ -58,6 +58,7 @@ struct EngineProcess::Impl {
     const EngineOptions options;
     UniqueFd wake;
     std::atomic<bool> stop_requested{false};
+    std::atomic<Clock::time_point> kill_at{Clock::time_point::max()};  // of a stop
     std::atomic<uint64_t> in_flight{0};
     std::thread watcher;
     EngineLog log;  // the watcher's

@@ -158,14 +158,14 @@ void EngineProcess::Impl::tick(Watched& w) {
     if (Clock::now() >= w.next_sample) take_sample(w);
     if (stop_requested && !w.terminated) {
         w.terminated = true;
-        w.terminate_at = Clock::now() + options.stop_timeout;
+        w.asked_to_end = Clock::now();
         set_state(EngineState::stopping);
         ::kill(w.child.pid, SIGTERM);
         ::kill(w.child.pid, SIGCONT);  // a stopped process would not see it
     }
     if (w.terminated) {
-        if (!w.killed && Clock::now() >= w.terminate_at) {
-            log_warning("engine", options.label + ": did not end within " + seconds_text(options.stop_timeout) +
+        if (!w.killed && Clock::now() >= std::min(w.asked_to_end + options.stop_timeout, kill_at.load())) {
+            log_warning("engine", options.label + ": did not end within " + seconds_text(since(w.asked_to_end)) +
                                       " of SIGTERM; killing it");
             kill_now(w);
         }

@@ -96,6 +96,7 @@ void Fleet::load_on_thread(const PlacePtr& place) {
         if (made.ok()) {
             place->engine = std::move(*made);
             engine = place->engine.get();
+            engine->limit_stop(kill_at_);
         } else {
             place->failure = made.error();
             place->failed_at = now_();

@@ -113,9 +113,11 @@ public:
     uint32_t requests_in_flight() const;
     bool fixed() const;
     bool any_ever_ready() const { return ever_ready_; }
-    // Stops all engines; running requests end with an error. No acquire succeeds afterwards.
-    void stop();
-    void stop_accepting();  // acquire fails from now on, engines go on
+    // Stops all engines, and kills at that time those that are still there; running requests end with an error. No
+    // acquire succeeds afterwards.
+    void stop(Clock::time_point kill_at = Clock::time_point::max());
+    void limit_stop(Clock::time_point kill_at);  // of a stop() that runs
+    void stop_accepting();                       // acquire fails from now on, engines go on
 
 private:
     enum class Phase { loading, running, leaving, failed };
@@ -157,6 +159,7 @@ private:
     std::map<std::string, std::string> known_names_;  // name of a request -> id, while that model has a place
     std::map<std::string, uint64_t> loads_;
     bool stopping_ = false, closed_ = false;
+    Clock::time_point kill_at_ = Clock::time_point::max();  // of engines that stop
     std::atomic<bool> ever_ready_{false};
     std::thread reaper_;
 };

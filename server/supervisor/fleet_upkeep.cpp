@@ -124,7 +124,15 @@ void Fleet::stop_accepting() {
     changed_.notify_all();
 }
 
-void Fleet::stop() {
+void Fleet::limit_stop(Clock::time_point kill_at) {
+    const std::lock_guard lock(mutex_);
+    kill_at_ = std::min(kill_at_, kill_at);
+    for (const PlacePtr& place : places_)
+        if (place->engine) place->engine->limit_stop(kill_at_);
+}
+
+void Fleet::stop(Clock::time_point kill_at) {
+    limit_stop(kill_at);
     std::vector<PlacePtr> all;
     {
         std::lock_guard lock(mutex_);

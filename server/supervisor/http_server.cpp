@@ -25,6 +25,11 @@ constexpr auto kHeadTimeoutCrowded = std::chrono::seconds(5);
 
 thread_local ClientStream* current_stream = nullptr;
 
+void set(const UniqueFd& event) {
+    const uint64_t one = 1;
+    if (::write(event.get(), &one, sizeof(one)) < 0) return;  // already set
+}
+
 // Lets the client read the response before a reset: closing with unread bytes would throw it away.
 void close_gently(int socket) {
     ::shutdown(socket, SHUT_WR);
@@ -55,7 +60,9 @@ void write_refusal(ClientStream& stream, const HeadFault& fault, const std::stri
 }  // namespace
 
 HttpServer::HttpServer(size_t max_connections)
-    : max_connections_(max_connections), drain_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : max_connections_(max_connections),
+      drain_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      end_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     new_task_queue = [this] { return new ConnectionQueue(max_connections_); };
     set_tcp_nodelay(true);
     set_read_timeout(std::chrono::seconds(60));
@@ -108,10 +115,9 @@ Result<uint16_t> HttpServer::bind(const std::string& host, uint16_t port) {
                  code ? std::strerror(code) : "one that cannot be opened", "choose another with --host"};
 }
 
-void HttpServer::drain() {
-    uint64_t one = 1;
-    if (::write(drain_event_.get(), &one, sizeof(one)) < 0) return;  // already set
-}
+void HttpServer::drain() { set(drain_event_); }
+
+void HttpServer::end_requests() { set(end_event_); }
 
 void HttpServer::abort_connections() {
     std::lock_guard lock(mutex_);
@@ -173,6 +179,8 @@ bool HttpServer::take_head(ClientStream& stream, const std::string& client) {
         if (stream.buffered().empty()) return false;
         if (got == 0)
             fault = {400, "request: ended inside its head"};
+        else if (stream.ended())
+            fault = {503, std::string(kStopping)};
         else if (stream.timed_out())
             fault = {408, "request: its head did not arrive within the read time-out"};
         else
@@ -191,7 +199,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
     }
     bool served = false;
     {
-        ClientStream stream(socket);
+        ClientStream stream(socket, end_event_.get());
         std::string remote, local;
         int remote_port = 0, local_port = 0;
         stream.get_remote_ip_and_port(remote, remote_port);

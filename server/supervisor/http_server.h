@@ -39,6 +39,10 @@ public:
     Result<uint16_t> bind(const std::string& host, uint16_t port);
     // From now on a response closes its connection and idle connections end; running ones go on.
     void drain();
+    // From now on end_event() is readable: what still waits for a client's bytes gives up, and whoever waits for an
+    // engine ends its answer with an error. Safe from any thread.
+    void end_requests();
+    int end_event() const { return end_event_.get(); }
     // Ends every connection now. Safe from any thread.
     void abort_connections();
     size_t connections() const;
@@ -59,7 +63,7 @@ private:
     std::function<std::chrono::milliseconds()> read_timeout_;
     std::function<void()> request_end_;
     std::function<void(int, const std::string&, const std::string&, const std::string&)> head_refused_;
-    UniqueFd drain_event_;
+    UniqueFd drain_event_, end_event_;
     mutable std::mutex mutex_;
     std::unordered_set<int> sockets_;
 };

@@ -86,9 +86,9 @@ void copy_headers(const EngineResponseHead& head, httplib::Response& response) {
 // The stream of one request; lives in the response's content provider.
 class ProxyStream {
 public:
-    ProxyStream(Fleet::Lease lease, std::shared_ptr<RequestScope> scope, std::string path, int client,
+    ProxyStream(Fleet::Lease lease, std::shared_ptr<RequestScope> scope, std::string path, const ProxyRequest& details,
                 std::unique_ptr<FatalRequests::Flight> flight, const ProxyTimes& times)
-        : exchange(client),
+        : exchange(details.client, details.end),
           lease_(std::move(lease)),
           scope_(std::move(scope)),
           path_(std::move(path)),
@@ -147,6 +147,10 @@ public:
             answer_error(response, 499, "client_closed_request", "the client left");
             return;
         }
+        if (result == EngineIo::stopping) {
+            scope_->record.status = 503;
+            return answer_stopping(response);
+        }
         bool garbled = result == EngineIo::malformed;
         scope_->record.status = garbled ? 502 : 503;
         if (garbled)
@@ -182,13 +186,18 @@ public:
                 return false;
             case EngineIo::engine_gone:
             case EngineIo::malformed:
+            case EngineIo::stopping:
                 break;
         }
         if (!events_) return false;
-        return end_with_error(sink, failure().body());
+        return end_with_error(sink, last_words(result));
     }
 
 private:
+    std::string last_words(EngineIo result) {
+        return result == EngineIo::stopping ? error_body(503, error_type(503), kStopping) : failure().body();
+    }
+
     bool pump_head(httplib::DataSink& sink) {
         EngineResponseHead head;
         EngineIo result = exchange.read_head(head, times_.ping);
@@ -197,7 +206,7 @@ private:
             scope_->record.status = 499;
             return false;
         }
-        if (result != EngineIo::ok) return end_with_error(sink, failure().body());
+        if (result != EngineIo::ok) return end_with_error(sink, last_words(result));
         head_pending_ = false;
         bool events = head.header("content-type").starts_with("text/event-stream");
         if (head.status == 200 && events) return true;
@@ -280,7 +289,7 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
     std::filesystem::path socket = lease.engine().socket();
     const std::string path = request.target.substr(0, request.target.find('?'));
     auto stream =
-        std::make_shared<ProxyStream>(std::move(lease), scope, path, details.client, std::move(details.flight), times);
+        std::make_shared<ProxyStream>(std::move(lease), scope, path, details, std::move(details.flight), times);
     std::string head_text = engine_head(request, details);
     EngineIo result = stream->exchange.send(socket, head_text, details.body);
     if (result != EngineIo::ok) return stream->answer_failure(response, result);

@@ -25,13 +25,15 @@ struct ProxyRequest {
     std::string body;
     bool stream = false;                            // the body asks for server-sent events
     int client = -1;                                // the client's socket, watched for a hang-up
+    int end = -1;                                   // HttpServer::end_event()
     std::unique_ptr<FatalRequests::Flight> flight;  // unset: a request that is not watched for what it does to engines
 };
 
 // Fills `response`; streams hold lease and scope until they end. The engine's connection is closed as soon as the
 // client leaves. If the engine dies: 503 of type engine_failed, with code member_failed where a member of its tandem
 // did it, when nothing was sent yet, with Retry-After unless the request is the likely cause; an error event and a
-// proper end in an event stream; else the connection breaks off, so that the client sees an incomplete body.
+// proper end in an event stream; else the connection breaks off, so that the client sees an incomplete body. The end of
+// the server is told in the same places, as 503 of type unavailable_error.
 void proxy_request(const httplib::Request& request, httplib::Response& response, Fleet::Lease lease,
                    ProxyRequest details, const std::shared_ptr<RequestScope>& scope, const ProxyTimes& times = {});
 

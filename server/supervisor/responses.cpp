@@ -62,4 +62,9 @@ void answer_error(httplib::Response& response, const Error& error, std::chrono::
     answer_error(response, status, error_type(status), error.message());
 }
 
+void answer_stopping(httplib::Response& response) {
+    response.set_header("Retry-After", "5");
+    answer_error(response, 503, error_type(503), kStopping);
+}
+
 }  // namespace onebit

@@ -25,6 +25,10 @@ void answer_error(httplib::Response& response, int status, std::string_view type
                   std::string_view code = {});
 void answer_error(httplib::Response& response, const Error& error, std::chrono::milliseconds retry_after = {});
 
+// What a request is told that the end of the server ends.
+inline constexpr std::string_view kStopping = "the server is stopping and has ended this request";
+void answer_stopping(httplib::Response& response);
+
 // The name clients know errors of that status by, such as "invalid_request_error".
 const char* error_type(int status);
 

@@ -21,6 +21,9 @@ namespace onebit {
 namespace fs = std::filesystem;
 namespace {
 
+// What an engine gets to end by itself, within the time that requests have left.
+constexpr auto kLeastGrace = std::chrono::seconds(1), kMostGrace = std::chrono::seconds(10);
+
 // The handler's only way out: the write end of a pipe that run_server polls.
 std::atomic<int> signal_pipe{-1};
 
@@ -210,7 +213,7 @@ Result<void> run_server(ServerContext context) {
         } else if (signal == SIGTERM || signal == SIGINT) {
             if (draining) {
                 log_warning("server", "a second signal: stopping at once");
-                supervisor.kill_engines();
+                drain_until = std::chrono::steady_clock::now();
                 break;
             }
             draining = true;
@@ -223,7 +226,17 @@ Result<void> run_server(ServerContext context) {
         if (draining && (supervisor.quiet() || std::chrono::steady_clock::now() >= drain_until)) break;
     }
     cancel = true;
-    supervisor.stop();
+    const auto now = std::chrono::steady_clock::now();
+    const auto kill_at = std::max(now + kLeastGrace, std::min(now + kMostGrace, drain_until));
+    std::atomic<bool> stopped{false};
+    std::thread stopper([&] {
+        supervisor.stop(kill_at);
+        stopped = true;
+        signals.wake();
+    });
+    while (!stopped)
+        if (const int signal = signals.next(100); signal == SIGTERM || signal == SIGINT) supervisor.kill_engines();
+    stopper.join();
     listener.join();
     devices.join();
     return result;

@@ -1,7 +1,7 @@
 #include "server/supervisor/supervisor.h"
 
-#include <signal.h>
 #include <algorithm>
+#include <thread>
 
 #include "base/log.h"
 #include "server/supervisor/banner.h"
@@ -12,6 +12,8 @@
 namespace onebit {
 
 namespace {
+
+constexpr auto kLastWords = std::chrono::seconds(1);
 
 Fleet::Resolve catalog_resolver(const ServeConfig& config, const CatalogFolders& folders) {
     return [config, folders](const std::string& name) {
@@ -215,18 +217,18 @@ void Supervisor::drain() {
 
 bool Supervisor::quiet() const { return metrics_.in_flight() == 0; }
 
-void Supervisor::kill_engines() {
-    for (const EngineView& engine : fleet_->engines())
-        if (engine.status.pid > 0) ::kill(static_cast<pid_t>(engine.status.pid), SIGKILL);
-}
+void Supervisor::kill_engines() { fleet_->limit_stop(Fleet::Clock::now()); }
 
-void Supervisor::stop() {
+void Supervisor::stop(Fleet::Clock::time_point kill_at) {
     if (stopped_.exchange(true)) return;
-    fleet_->stop_accepting();
-    http_.drain();
+    drain();
+    http_.end_requests();
+    // clients read why before their connections and engines go; one that does not read is not waited for
+    const auto until = Fleet::Clock::now() + kLastWords;
+    while (!quiet() && Fleet::Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     http_.abort_connections();
     http_.stop();
-    fleet_->stop();
+    fleet_->stop(kill_at);
 }
 
 Result<void> Supervisor::reload() {

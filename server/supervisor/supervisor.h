@@ -39,9 +39,11 @@ public:
 
     void drain();  // new requests get 503, running ones go on
     bool has_served() const { return fleet_->any_ever_ready(); }
-    bool quiet() const;   // no request is in flight
-    void stop();          // ends all connections and engines
-    void kill_engines();  // SIGKILL, so that a following stop() is quick
+    bool quiet() const;  // no request is in flight
+    // Ends all requests with an error, all connections and engines; those are killed at that time, if they did not end
+    // before.
+    void stop(Fleet::Clock::time_point kill_at = Fleet::Clock::time_point::max());
+    void kill_engines();  // a stop() that runs waits for none of them any more
 
     // Reads the configuration again; on an error the old one stays in force.
     Result<void> reload();

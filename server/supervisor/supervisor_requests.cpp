@@ -129,6 +129,7 @@ void Supervisor::get_from_engine(const httplib::Request& request, httplib::Respo
     details.content_type = here.content_type;
     details.body = request.body;
     if (HttpServer::current()) details.client = HttpServer::current()->socket();
+    details.end = http_.end_event();
     proxy_request(request, response, std::move(*lease), std::move(details), here.scope, parts_.times);
 }
 
@@ -177,6 +178,11 @@ bool Supervisor::read_body(const httplib::Request& request, httplib::Response& r
         here.scope->record.status = 415;
         answer_error(response, 415, "invalid_request_error",
                      "Content-Encoding header: compressed bodies are not supported");
+        return false;
+    }
+    if (stream && stream->ended()) {
+        here.scope->record.status = 503;
+        answer_stopping(response);
         return false;
     }
     int status = stream && stream->timed_out() ? 408 : 400;
@@ -244,6 +250,7 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
     }
     ClientStream* client = HttpServer::current();
     details.client = client ? client->socket() : -1;
+    details.end = http_.end_event();
     std::chrono::milliseconds retry_after{0};
     Result<Fleet::Lease> lease =
         looks ? fleet_->acquire_loaded(model, false)

@@ -346,6 +346,26 @@ TEST_F(EngineProcessTest, IgnoredSigtermEndsInSigkill) {
     EXPECT_EQ(engine->status().state, EngineState::stopped);
 }
 
+TEST_F(EngineProcessTest, TheLimitOfAStopCountsWhetherItCameBeforeOrWhileItRuns) {
+    auto stubborn = options({"--ignore-term", "1"});
+    stubborn.stop_timeout = seconds(3600);
+    auto engine = start_ready(stubborn);
+    int64_t pid = engine->status().pid;
+    engine->limit_stop(std::chrono::steady_clock::now());
+    engine->limit_stop(std::chrono::steady_clock::now() + seconds(3600));  // the earliest counts
+    EXPECT_FALSE(is_gone(pid)) << "nobody has stopped it";
+    engine->stop();
+    EXPECT_TRUE(is_gone(pid));
+
+    auto second = start_ready(stubborn);
+    pid = second->status().pid;
+    std::thread stopper([&] { second->stop(); });
+    EXPECT_TRUE(eventually([&] { return second->status().state == EngineState::stopping; }));
+    second->limit_stop(std::chrono::steady_clock::now());
+    stopper.join();
+    EXPECT_TRUE(is_gone(pid));
+}
+
 TEST_F(EngineProcessTest, StopsAStoppedChild) {
     auto engine = start_ready(options());
     const int64_t pid = engine->status().pid;

@@ -128,7 +128,8 @@ int engine(int argc, char** argv) {
     std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
     if (::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 || ::listen(listener, 128) != 0)
         return 1;
-    ::signal(SIGTERM, [](int) { ::_exit(0); });
+    ::signal(
+        SIGTERM, std::getenv("FAKE_ENGINE_STAYS") ? SIG_IGN : [](int) { ::_exit(0); });
     for (;;) {
         int fd = ::accept(listener, nullptr, nullptr);
         if (fd >= 0) std::thread(serve_one, fd).detach();
@@ -157,7 +158,8 @@ int serve(int argc, char** argv) {
     onebit::ServerContext context;
     context.config.model = argc > 2 ? argv[2] : "";
     context.config.port = argc > 3 ? static_cast<uint16_t>(std::atoi(argv[3])) : 0;
-    context.config.drain_timeout = std::chrono::seconds(60);
+    const char* drain = std::getenv("FAKE_DRAIN");
+    context.config.drain_timeout = std::chrono::seconds(drain ? std::atoi(drain) : 60);
     context.program = argv[0];
     Result<void> done = onebit::run_server(std::move(context));
     if (done.ok()) return 0;

@@ -234,6 +234,38 @@ TEST_F(ServerTest, a_second_SIGTERM_ends_it_at_once) {
     EXPECT_TRUE(stream.read_to_end());
 }
 
+TEST_F(ServerTest, requests_that_outlast_the_drain_time_are_told_and_an_engine_that_stays_is_killed) {
+    for (const bool second_signal : {false, true}) {
+        Server server(model, {"FAKE_DRAIN=" + std::string(second_signal ? "600" : "1"), "FAKE_ENGINE_STAYS=1"});
+        ASSERT_TRUE(server.ready()) << server.log();
+        RawClient stream(server.port), whole(server.port);
+        ASSERT_TRUE(stream.send(raw_post("/v1/messages", R"({"stream":true,"events":1000000,"delay_ms":5})")));
+        ASSERT_TRUE(stream.read_until("{\"n\":2}"));
+        ASSERT_TRUE(whole.send(raw_post("/completion", R"({"never":true})")));
+        ASSERT_TRUE(wait_until([&] {
+            return json::parse(server.client().Get("/onebit/ps")->body)["requests_in_flight"].get<int>() == 3;
+        }));
+        const pid_t engine = server.engine();
+        ::kill(server.pid, SIGTERM);
+        if (second_signal) {
+            ASSERT_TRUE(wait_until([&] { return server.log().find("stopping") != std::string::npos; }));
+            ::kill(server.pid, SIGTERM);
+        }
+        ASSERT_TRUE(stream.read_to_end());
+        ASSERT_TRUE(whole.read_to_end());
+        ASSERT_TRUE(wait_until([&] { return server.ended(); })) << server.log();
+        EXPECT_EQ(server.code, 0) << server.log();
+        EXPECT_NE(::kill(engine, 0), 0) << "the engine is still there";
+        EXPECT_NE(server.log().find("of SIGTERM; killing it"), std::string::npos) << server.log();
+        EXPECT_NE(stream.text.find("event: error\ndata: {\"error\":{\"code\":503,\"message\":\"the server is stopping"),
+                  std::string::npos)
+            << stream.text.substr(stream.text.size() - 300);
+        EXPECT_TRUE(stream.text.ends_with("\r\n0\r\n\r\n"));
+        EXPECT_TRUE(whole.text.starts_with("HTTP/1.1 503 ")) << whole.text;
+        EXPECT_NE(whole.text.find("the server is stopping"), std::string::npos) << whole.text;
+    }
+}
+
 // DEV18, BD14
 TEST_F(ServerTest, DEV18_BD14_a_probe_that_crashes_is_told_and_does_not_stop_the_start) {
     Server server(model, {"FAKE_PLAN=crash"});

@@ -145,5 +145,58 @@ TEST_F(SupervisorTest, requests_of_an_engine_that_ends_in_a_member_of_its_tandem
     EXPECT_NE(events.text.find("\"type\":\"engine_failed\""), std::string::npos) << events.text;
 }
 
+TEST_F(SupervisorTest, the_end_of_the_server_is_told_to_every_request_in_flight) {
+    start({}, [](SupervisorParts& parts) { parts.times = {30ms, 20s}; });
+    const std::string waits = R"({"stream":true,"wait":true})";
+    RawClient chat(port), anthropic(port), early(port), whole(port), plain(port), upload(port), head(port);
+    ASSERT_TRUE(chat.send(raw_post("/v1/chat/completions", waits)));
+    ASSERT_TRUE(anthropic.send(raw_post("/v1/messages", waits)));
+    ASSERT_TRUE(early.send(raw_post("/v1/chat/completions", R"({"stream":true,"late":true})")));
+    ASSERT_TRUE(whole.send(raw_post("/completion", "{}")));
+    ASSERT_TRUE(plain.send(raw_post("/v1/chat/completions", R"({"plain":true,"wait":true})")));
+    ASSERT_TRUE(upload.send("POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"));
+    ASSERT_TRUE(head.send("POST /completion HTTP/1.1\r\nHost: local"));
+    for (RawClient* one : {&chat, &anthropic, &plain}) ASSERT_TRUE(one->read_until("{\"n\":0}")) << one->text;
+    ASSERT_TRUE(early.read_until("\r\n\r\n"));
+    ASSERT_TRUE(wait_until([&] { return engine().active == 5; }));
+    ASSERT_TRUE(wait_until([&] {
+        return json::parse(client().Get("/onebit/ps")->body)["requests_in_flight"].get<int>() == 7;  // its own too
+    }));
+    supervisor->stop();
+
+    const std::string error = R"({"error":{"code":503,"message":"the server is stopping and has ended this request",)"
+                              R"("type":"unavailable_error"}})";
+    for (RawClient* one : {&chat, &anthropic, &early, &whole, &plain, &upload, &head})
+        EXPECT_TRUE(one->read_to_end()) << one->text;
+    for (RawClient* one : {&chat, &anthropic, &early}) {
+        EXPECT_NE(one->text.find("data: " + error + "\n\n"), std::string::npos) << one->text;
+        EXPECT_TRUE(one->text.ends_with("\r\n0\r\n\r\n")) << one->text;
+        EXPECT_EQ(one->text.find("[DONE]"), std::string::npos) << one->text;
+    }
+    EXPECT_NE(anthropic.text.find("event: error\ndata: "), std::string::npos) << anthropic.text;
+    for (RawClient* one : {&whole, &upload, &head}) {
+        EXPECT_TRUE(one->text.starts_with("HTTP/1.1 503 ")) << one->text;
+        EXPECT_TRUE(one->text.ends_with(error)) << one->text;
+    }
+    EXPECT_NE(whole.text.find("Retry-After: "), std::string::npos) << whole.text;
+    // no clean end of a body that is not whole
+    EXPECT_FALSE(plain.text.ends_with("\r\n0\r\n\r\n")) << plain.text;
+}
+
+TEST_F(SupervisorTest, a_client_that_does_not_read_does_not_keep_the_server_from_its_end) {
+    start();
+    RawClient deaf(port);
+    ASSERT_TRUE(deaf.send(raw_post("/v1/chat/completions", R"({"stream":true,"events":100000000})")));
+    ASSERT_TRUE(deaf.read_until("{\"n\":0}"));
+    // nothing is read any more: all that lies between fills up
+    int before = 0;
+    ASSERT_TRUE(wait_until([&] {
+        std::this_thread::sleep_for(100ms);
+        return std::exchange(before, engine().sent_events.load()) == engine().sent_events;
+    }));
+    supervisor->stop();
+    EXPECT_TRUE(deaf.read_to_end());
+}
+
 }  // namespace
 }  // namespace onebit::testing

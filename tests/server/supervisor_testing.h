@@ -185,7 +185,7 @@ public:
 
     std::atomic<EngineState> state{EngineState::ready};
     std::atomic<double> progress{0};
-    std::atomic<int> requests{0}, active{0}, noticed_closed{0}, served{0};
+    std::atomic<int> requests{0}, active{0}, noticed_closed{0}, served{0}, sent_events{0};
     std::atomic<bool> broken{false}, member_failed{false}, stalled{false}, restarting{false};
     // whether /props says that the chat template has tools; without either it says nothing of that
     std::atomic<bool> has_tools{false}, has_no_tools{false};
@@ -321,6 +321,7 @@ private:
                         return true;
                     }
                     std::string event = "data: {\"n\":" + std::to_string((*sent)++) + "}\n\n";
+                    sent_events++;
                     return sink.write(event.data(), event.size());
                 },
                 [running](bool) {});
