@@ -10,6 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kSoftware = "software Vulkan";  // in the engine's name for it, engine/devices_group.cpp
+
 std::string variable(const Machine& machine, const char* name, const std::string& fallback = {}) {
     const auto found = machine.environment.find(name);
     return found == machine.environment.end() || found->second.empty() ? fallback : found->second;
@@ -207,9 +209,22 @@ void check_engine(const Machine& machine, const std::vector<VulkanDevice>& seen,
         return;
     }
     findings.push_back({"engine devices", FindingStatus::ok, *names, ""});
-    for (const VulkanDevice& device : seen) {
-        const bool listed = names->find(device.pci ? to_string(*device.pci) : device.name) != std::string::npos;
-        if (device.on_cpu || listed) continue;
+    for (size_t i = 0; i < seen.size(); i++) {
+        const VulkanDevice& device = seen[i];
+        const std::string listed_as = device.on_cpu ? kSoftware : device.pci ? to_string(*device.pci) : device.name;
+        const bool listed = names->find(listed_as) != std::string::npos;
+        if (listed) continue;
+        if (device.on_cpu) {
+            // llama.cpp counts the devices as Vulkan lists them
+            const bool off = machine.environment.contains("GGML_DISABLE_VULKAN");
+            findings.push_back({"engine devices", FindingStatus::ok,
+                                "the engine leaves out " + device.name +
+                                    ", which is slower than the CPU backend; for a test of Vulkan: " +
+                                    (off ? "env -u GGML_DISABLE_VULKAN " : "") +
+                                    "GGML_VK_VISIBLE_DEVICES=" + std::to_string(i) + " 1bit serve --device Vulkan0",
+                                ""});
+            continue;
+        }
         std::string variables;
         for (const char* name : {"GGML_VK_VISIBLE_DEVICES", "GGML_DISABLE_VULKAN"}) {
             if (!variable(machine, name).empty()) variables += std::string(variables.empty() ? "" : " ") + name;

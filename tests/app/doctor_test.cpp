@@ -287,6 +287,31 @@ TEST_F(DoctorTest, GpuThatTheEngineLeavesOutIsNamedWithTheVariable) {  // DEV18
     EXPECT_THAT(run(), Not(Contains(finding("engine devices", Status::warning, ""))));
 }
 
+TEST_F(DoctorTest, SoftwareVulkanThatTheEngineHidesIsToldWithTheCommandThatShowsIt) {
+    const auto hidden = [](const char* part) { return finding("engine devices", Status::ok, part); };
+    machine_.engine_devices = [] { return Result<std::string>("CPU (Some CPU)"); };
+    EXPECT_THAT(run(), Not(Contains(hidden("GGML_VK_VISIBLE_DEVICES"))));
+    VulkanDevice software;
+    software.name = "llvmpipe (LLVM 15.0.6, 256 bits)";
+    software.on_cpu = true;
+    vulkan_ = {software};
+    EXPECT_THAT(run(), Contains(hidden("leaves out llvmpipe (LLVM 15.0.6, 256 bits)")));
+    EXPECT_THAT(run(), Contains(hidden(": GGML_VK_VISIBLE_DEVICES=0 1bit serve --device Vulkan0")));
+    EXPECT_THAT(run(), Not(Contains(finding("engine devices", Status::warning, "")))) << "it is as it should be";
+    machine_.environment["GGML_DISABLE_VULKAN"] = "1";
+    EXPECT_THAT(run(), Contains(hidden(": env -u GGML_DISABLE_VULKAN GGML_VK_VISIBLE_DEVICES=0 1bit ")));
+    machine_.environment.clear();
+    // its place among all that Vulkan lists
+    see_by_vulkan("0000:c4:00.0");
+    std::swap(vulkan_.front(), vulkan_.back());
+    machine_.engine_devices = [] { return Result<std::string>("Vulkan0 (GPU, 0000:c4:00.0)"); };
+    EXPECT_THAT(run(), Contains(hidden(": GGML_VK_VISIBLE_DEVICES=1 1bit ")));
+    machine_.engine_devices = [] {
+        return Result<std::string>("Vulkan0 (GPU, 0000:c4:00.0), Vulkan1 (CPU (software Vulkan))");
+    };
+    EXPECT_THAT(run(), Not(Contains(hidden("leaves out"))));
+}
+
 TEST_F(DoctorTest, NoDriverStartsThoughVariablesNameOne) {
     machine_.environment["VK_ICD_FILENAMES"] = "/no/such.json";
     machine_.vulkan_devices = []() -> Result<std::vector<VulkanDevice>> {
