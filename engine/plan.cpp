@@ -58,7 +58,8 @@ public:
     // Past a size, from the line through two smaller measures: llama.cpp keeps books of every cell of the cache, which
     // for a mistyped context would fill the memory.
     Result<Measure> measure(uint32_t context, bool cpu_only, ggml_type type_k, ggml_type type_v) const {
-        if (context <= largest_measured) return measure_exactly(context, cpu_only, type_k, type_v);
+        const uint64_t cells = cells_of(context);
+        if (cells <= largest_measured) return measure_exactly(static_cast<uint32_t>(cells), cpu_only, type_k, type_v);
         auto half = measure_exactly(largest_measured / 2, cpu_only, type_k, type_v);
         if (!half.ok()) return half;
         auto whole = measure_exactly(largest_measured, cpu_only, type_k, type_v);
@@ -66,7 +67,7 @@ public:
         if (half->rows.size() != whole->rows.size()) {
             return Error{ErrorCode::internal, request_.model_file, "the same devices for each context", "others", ""};
         }
-        const double part = (static_cast<double>(context) - largest_measured) / (largest_measured / 2.0);
+        const double part = (static_cast<double>(cells) - largest_measured) / (largest_measured / 2.0);
         const auto extend = [part](uint64_t small, uint64_t& large) {
             const double growth = large > small ? static_cast<double>(large - small) : 0;
             large += static_cast<uint64_t>(growth * part);
@@ -76,6 +77,13 @@ public:
             extend(half->rows[i].compute, whole->rows[i].compute);
         }
         return whole;
+    }
+
+    // What the model was trained for stands in every measure of it.
+    Result<uint32_t> own_context(ggml_type type_k, ggml_type type_v) const {
+        auto least = measure_exactly(least_useful_context, false, type_k, type_v);
+        if (!least.ok()) return std::move(least).error();
+        return least->trained_context;
     }
 
     // Kept, since the search for what fits comes back to the same ones.
@@ -134,6 +142,8 @@ public:
         Plan plan;
         plan.model = request_.model_file;
         plan.context = context == 0 ? measure.trained_context : context;
+        plan.slots = std::max<uint32_t>(request_.parallel, 1);
+        plan.shared = request_.shared;
         plan.rows = measure.rows;
         return plan;
     }
@@ -172,9 +182,10 @@ public:
     }
 
     void suggest(Plan& plan, ggml_type type_k, ggml_type type_v) const {
+        const std::string flag = request_.shared ? "-c " : "--ctx-size ";
         const uint32_t context = largest_context(plan.context, slack_bytes(plan), type_k, type_v);
         if (context != 0) {
-            plan.notes.push_back("would fit: --ctx-size " + std::to_string(context));
+            plan.notes.push_back("would fit: " + flag + std::to_string(context));
         }
         if (type_k == GGML_TYPE_F16 && type_v == GGML_TYPE_F16) {
             const auto left = slack(plan.context, false, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0);
@@ -183,7 +194,7 @@ public:
                 plan.notes.push_back("would fit: this context with" + flags);
             } else if (left) {
                 const uint32_t more = largest_context(plan.context, *left, GGML_TYPE_Q8_0, GGML_TYPE_Q8_0);
-                if (more > context) plan.notes.push_back("would fit: --ctx-size " + std::to_string(more) + flags);
+                if (more > context) plan.notes.push_back("would fit: " + flag + std::to_string(more) + flags);
             }
         }
         if (uses_gpu() && fits(plan.context, true, type_k, type_v)) {
@@ -195,6 +206,13 @@ public:
     }
 
 private:
+    // Tokens of the cache. A slot's share is a multiple of the step.
+    uint64_t cells_of(uint32_t context) const {
+        const uint64_t slots = std::max<uint32_t>(request_.parallel, 1);
+        if (request_.shared || slots == 1) return context;
+        return (uint64_t{context} + context_step - 1) / context_step * context_step * slots;
+    }
+
     PlanRow row(const std::string& name, const common_device_memory_data& data) const {
         PlanRow row;
         row.device = name;
@@ -245,9 +263,15 @@ Result<Plan> plan_model(const PlanRequest& request) {
 
     Planner planner(request, std::move(*devices));
     ONEBIT_RETURN_IF_ERROR(planner.choose());
-    auto measured = planner.measure(request.context, false, *type_k, *type_v);
+    uint32_t context = request.context;
+    if (context == 0 && !request.shared && request.parallel > 1) {
+        auto own = planner.own_context(*type_k, *type_v);
+        if (!own.ok()) return std::move(own).error();
+        context = *own;
+    }
+    auto measured = planner.measure(context, false, *type_k, *type_v);
     if (!measured.ok()) return std::move(measured).error();
-    Plan plan = planner.plan_of(*measured, request.context);
+    Plan plan = planner.plan_of(*measured, context);
     judge(plan);
     if (!plan.fits) planner.suggest(plan, *type_k, *type_v);
     return plan;

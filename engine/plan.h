@@ -12,8 +12,9 @@ namespace onebit {
 struct PlanRequest {
     std::string model_file;
     std::vector<std::string> devices;  // ggml device names; empty: as the server would choose
-    uint32_t context = 0;              // tokens in all slots; 0: the model's own
-    uint32_t parallel = 1;
+    uint32_t context = 0;              // tokens of each slot; 0: the model's own
+    uint32_t parallel = 1;             // slots
+    bool shared = false;               // context is that of all slots together, as llama.cpp's own -c
     uint32_t ubatch = 512;
     std::string cache_type_k = "f16", cache_type_v = "f16";
 };
@@ -28,7 +29,9 @@ struct PlanRow {
 
 struct Plan {
     std::string model;
-    uint32_t context = 0;
+    uint32_t context = 0;  // as in the request
+    uint32_t slots = 1;
+    bool shared = false;
     std::vector<PlanRow> rows;
     bool fits = true;  // every row: needed() <= free, and every pool: sum of needed() <= the largest free of
                        // its rows; unknown counts as fitting, with a note
@@ -46,7 +49,9 @@ int64_t slack_bytes(const Plan& plan);
 
 // As `1bit plan` and a refusing `serve` print it.
 std::string to_table(const Plan& plan);
-// {"fits", "model", "context", "table", "rows", "notes"}
+// "4 slots of 8192 tokens each"
+std::string slots_text(const Plan& plan);
+// {"fits", "model", "context", "slots", "table", "rows", "notes"}
 std::string plan_to_json(const Plan& plan);
 
 }  // namespace onebit

@@ -108,6 +108,13 @@ std::string to_table(const Plan& plan) {
     return text_table(rows);
 }
 
+std::string slots_text(const Plan& plan) {
+    const std::string tokens = std::to_string(plan.context) + " tokens";
+    if (plan.slots <= 1) return "context of " + tokens;
+    const std::string slots = std::to_string(plan.slots) + " slots";
+    return plan.shared ? "context of " + tokens + " for all " + slots : slots + " of " + tokens + " each";
+}
+
 std::string plan_to_json(const Plan& plan) {
     using Json = nlohmann::ordered_json;
     Json rows = Json::array();
@@ -124,8 +131,9 @@ std::string plan_to_json(const Plan& plan) {
     }
     Json notes = Json::array();
     for (const std::string& note : plan.notes) notes.push_back(printable(note));
-    return Json{{"fits", plan.fits},       {"model", printable(plan.model)}, {"context", plan.context},
-                {"table", to_table(plan)}, {"rows", std::move(rows)},        {"notes", std::move(notes)}}
+    return Json{{"fits", plan.fits},        {"model", printable(plan.model)}, {"context", plan.context},
+                {"slots", plan.slots},      {"table", to_table(plan)},        {"rows", std::move(rows)},
+                {"notes", std::move(notes)}}
                .dump(2) +
            "\n";
 }

@@ -6,6 +6,7 @@
 #include "app/model_choice.h"
 #include "app/output.h"
 #include "engine/devices.h"
+#include "server/config.h"
 
 namespace onebit {
 namespace {
@@ -21,7 +22,7 @@ struct Options {
 };
 
 std::string plan_to_text(const Plan& plan) {
-    std::string text = plan.model + ", context of " + std::to_string(plan.context) + " tokens\n" + to_table(plan);
+    std::string text = plan.model + ", " + slots_text(plan) + "\n" + to_table(plan);
     for (const std::string& note : plan.notes) text += note + "\n";
     return text + (plan.fits ? "fits\n" : "does not fit\n");
 }
@@ -74,9 +75,24 @@ void add_plan(CLI::App& app, CommandRun* run) {
     PlanRequest& request = options->request;
     CLI::App* command = app.add_subcommand("plan", "Show the memory that a model needs, and whether it fits.");
     add_model(command, &options->model);
-    add_number(command, "-c,--ctx-size", "tokens in all slots; 0: the model's own", &request.context, 0,
-               UINT32_MAX / 2);
-    add_number(command, "--parallel", "slots", &request.parallel, 1, 256);
+    add_parsed(command, "-c,--ctx-size", "N",
+               "tokens of one request with its answer, as for serve; the model's own if not given or 0",
+               [&request](const std::string& text) -> Result<void> {
+                   Result<uint32_t> context = parse_context(text);
+                   if (!context) return context.error();
+                   request.context = *context;
+                   return {};
+               });
+    add_number(command, "--parallel", "requests at one time, each with that context; 1 if not given", &request.parallel,
+               1, 256);
+    // what serve asks when arguments of llama.cpp decide
+    command
+        ->add_option_function<uint32_t>("--shared-ctx-size",
+                                        [&request](const uint32_t& context) {
+                                            request.context = context;
+                                            request.shared = true;
+                                        })
+        ->group("");
     add_number(command, "--ubatch-size", "tokens computed at once", &request.ubatch, 1, 1 << 20);
     command->add_option("--device", options->device, "names of 1bit devices, separated by commas; auto; none: the CPU")
         ->type_name("LIST");
@@ -86,7 +102,7 @@ void add_plan(CLI::App& app, CommandRun* run) {
         "Exit code: 0 it fits, 3 it does not, 1 failure, 2 usage.\n"
         "Examples:\n"
         "  1bit plan\n"
-        "  1bit plan model.gguf --ctx-size 32768 --device vulkan\n"
+        "  1bit plan model.gguf --ctx-size 32768 --parallel 4 --device vulkan\n"
         "  1bit plan model.gguf --cache-type-k q8_0 --cache-type-v q8_0 --json");
     command->callback([options, run] { *run = [options] { return run_plan(*options); }; });
 }

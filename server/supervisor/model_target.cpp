@@ -136,9 +136,8 @@ std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotS
     const std::vector<std::string>& given = settings.arguments;
     std::vector<std::string> result = {"--model",
                                        target.entry.files.empty() ? "" : target.entry.files.front().string()};
-    std::string names = target.id;
-    for (const std::string& alias : target.aliases) names += "," + alias;
-    if (!names_option(given, {"-a", "--alias"})) result.insert(result.end(), {"--alias", names});
+    // of several names llama.cpp would answer with the first of the alphabet
+    if (!names_option(given, {"-a", "--alias"})) result.insert(result.end(), {"--alias", target.id});
     if (!target.entry.projector.empty() && !names_option(given, {"-mm", "--mmproj", "--no-mmproj"}))
         result.insert(result.end(), {"--mmproj", target.entry.projector.string()});
     if (slots_are_ours(target)) {
@@ -167,8 +166,8 @@ std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotS
 
 std::vector<std::string> plan_arguments(const ModelTarget& target, const SlotShape& shape) {
     const ModelConfig& settings = target.settings;
-    std::string context = std::to_string(std::min<uint64_t>(uint64_t{shape.context} * shape.slots, 1u << 30));
-    std::string slots = std::to_string(shape.slots);
+    const char* flag = "--ctx-size";
+    std::string context = std::to_string(shape.context), slots = std::to_string(shape.slots);
     // llama.cpp's own arguments count where they decide; a number it would not take is for it to refuse
     auto given = [&](std::initializer_list<std::string_view> names, const std::string& fallback) {
         std::string value = option_value(settings.arguments, names);
@@ -176,11 +175,12 @@ std::vector<std::string> plan_arguments(const ModelTarget& target, const SlotSha
         return is_number ? value : fallback;
     };
     if (!slots_are_ours(target)) {
+        flag = "--shared-ctx-size";
         context = given({"-c", "--ctx-size"}, "0");
         slots = given({"-np", "--parallel"}, std::to_string(kDefaultSlots));
     }
     std::string file = target.entry.files.empty() ? "" : target.entry.files.front().string();
-    std::vector<std::string> result = {"plan", file, "--json", "--ctx-size", context, "--parallel", slots};
+    std::vector<std::string> result = {"plan", file, "--json", flag, context, "--parallel", slots};
     if (std::string batch = given({"-ub", "--ubatch-size"}, ""); !batch.empty())
         result.insert(result.end(), {"--ubatch-size", batch});
     if (std::string type = option_value(settings.arguments, {"-ctk", "--cache-type-k"}); !type.empty())

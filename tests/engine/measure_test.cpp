@@ -65,6 +65,34 @@ TEST(PlanModel, WithoutAContextItIsTheModelsOwn) {
     EXPECT_EQ(plan->rows[0].kv_cache, 16 * MiB);
 }
 
+TEST(PlanModel, TheContextIsThatOfEachSlot) {
+    PlanRequest request = request_of(1024);
+    request.parallel = 4;
+    const auto cache = [&] {
+        const auto plan = plan_model(request);
+        EXPECT_TRUE(plan.ok()) << plan.error().message();
+        return plan.ok() ? plan->rows[0].kv_cache : 0;
+    };
+    EXPECT_EQ(cache(), 16 * MiB);
+    request.context = 1025;  // each slot has the next multiple of 256
+    EXPECT_EQ(cache(), 20 * MiB);
+    request.context = 0;  // the model's own, for each
+    EXPECT_EQ(cache(), 64 * MiB);
+    EXPECT_EQ(plan_model(request)->context, 4096u);
+    EXPECT_EQ(plan_model(request)->slots, 4u);
+    request.shared = true;  // as llama.cpp counts it
+    EXPECT_EQ(cache(), 16 * MiB);
+    request.context = 1024;
+    EXPECT_EQ(cache(), 4 * MiB);
+    // what one slot may have, all of them may not
+    request.shared = false;
+    request.context = 2000000000;
+    request.parallel = 256;
+    const auto plan = plan_model(request);
+    ASSERT_TRUE(plan.ok()) << plan.error().message();
+    EXPECT_FALSE(plan->fits);
+}
+
 TEST(PlanModel, WhatDoesNotFitSaysWhatWould) {  // DEV01
     const auto plan = plan_model(request_of(2000000000));
     ASSERT_TRUE(plan.ok()) << plan.error().message();

@@ -97,10 +97,21 @@ TEST(PlanJson, HasWhatProgramsRead) {
     const auto json = nlohmann::json::parse(plan_to_json(plan));
     EXPECT_EQ(json["fits"], false);
     EXPECT_EQ(json["context"], 4096);
+    EXPECT_EQ(json["slots"], 1);
     EXPECT_EQ(json["table"], to_table(plan));
     EXPECT_EQ(json["rows"][0]["needed"], 3 * GiB);
     EXPECT_TRUE(json["rows"][1]["free_bytes"].is_null());
     EXPECT_THAT(json["notes"], SizeIs(2));
+}
+
+TEST(SlotsText, SaysWhoseContextItIs) {
+    Plan plan;
+    plan.context = 4096;
+    EXPECT_EQ(slots_text(plan), "context of 4096 tokens");
+    plan.slots = 4;
+    EXPECT_EQ(slots_text(plan), "4 slots of 4096 tokens each");
+    plan.shared = true;
+    EXPECT_EQ(slots_text(plan), "context of 4096 tokens for all 4 slots");
 }
 
 }  // namespace
