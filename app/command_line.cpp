@@ -207,6 +207,11 @@ const CLI::App* CommandLine::chosen() const {
     return parsed.empty() ? app_.get() : parsed.front();
 }
 
+// With the program's name before the command's, in the usage line of each.
+std::string CommandLine::help_of_chosen() const {
+    return chosen()->help(chosen() == app_.get() ? "" : "1bit", CLI::AppFormatMode::Normal);
+}
+
 int CommandLine::usage_error(const CLI::ParseError& error) const {
     const CLI::App* command = chosen();
     bool root = command == app_.get();
@@ -252,7 +257,7 @@ int CommandLine::run(std::vector<std::string> arguments) try {
         std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
         app_->parse(std::move(reversed));
     } catch (const CLI::CallForHelp&) {
-        print(chosen()->help("", CLI::AppFormatMode::Normal));
+        print(help_of_chosen());
         return close_output();
     } catch (const CLI::CallForVersion& version) {
         print(std::string(version.what()) + "\n");

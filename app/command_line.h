@@ -26,6 +26,7 @@ public:
 private:
     int usage_error(const CLI::ParseError& error) const;
     const CLI::App* chosen() const;
+    std::string help_of_chosen() const;
 
     std::unique_ptr<CLI::App> app_;
     CommandRun chosen_run_;

@@ -81,8 +81,11 @@ std::string tune_to_text(const TuneReport& report) {
     if (report.free.decode != report.choice.decode || report.free.prefill != report.choice.prefill)
         text += "without --device: " + printable(report.free.reason) + "\n";
     text += "\n" + first_tokens(report);
-    text += report.stored.empty() ? "\nnot stored\n" : "\nstored in " + printable(report.stored) + "\n";
-    return text;
+    if (!report.stored.empty()) return text + "\nstored in " + printable(report.stored) + "\n";
+    const bool one = report.table.members.size() < 2;
+    return text + (one ? "\nnot stored: with one device there is nothing to choose; --device and --prefill-device name "
+                         "two\n"
+                       : "\nnot stored: --dry-run\n");
 }
 
 std::string tune_to_json(const TuneReport& report) {

@@ -185,7 +185,8 @@ TEST(CommandLine, HelpAndVersion) {
     EXPECT_EQ(help.error, "");
     Outcome serve = run({"serve", "--help"});
     EXPECT_EQ(serve.code, 0);
-    EXPECT_THAT(serve.output, AllOf(HasSubstr("--slots"), HasSubstr("--verbose"), HasSubstr("Examples:")));
+    EXPECT_THAT(serve.output, AllOf(HasSubstr("Usage: 1bit serve "), HasSubstr("--slots"), HasSubstr("--verbose"),
+                                    HasSubstr("Examples:")));
     EXPECT_EQ(run({"help", "serve"}).output, serve.output);
     EXPECT_EQ(run({"help"}).output, help.output);
     EXPECT_EQ(run({"serve", "-h"}).output, serve.output);

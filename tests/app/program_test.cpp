@@ -65,9 +65,13 @@ TEST_F(Program, EveryCommandHasHelpWithExamples) {
         EXPECT_THAT(top.output, HasSubstr("  " + command + " "));
         ProgramResult help = run({command, "--help"});
         EXPECT_EQ(help.exit_code, 0) << command;
-        EXPECT_THAT(help.output, AllOf(HasSubstr("Examples:\n  1bit"), HasSubstr("--verbose"))) << command;
+        EXPECT_THAT(help.output, AllOf(HasSubstr("Examples:\n  1bit"), HasSubstr("--verbose"),
+                                       HasSubstr("Usage: 1bit " + command + " ")))
+            << command;
         EXPECT_EQ(help.error_output, "") << command;
     }
+    EXPECT_THAT(top.output, HasSubstr("Usage: 1bit ["));
+    EXPECT_THAT(run({"kernels", "warm", "--help"}).output, HasSubstr("Usage: 1bit kernels warm "));
 }
 
 TEST_F(Program, WrongUsageIsTwoAndSaysWhat) {
