@@ -61,8 +61,15 @@ const std::unordered_map<std::string_view, std::string_view>& known() {
 
 }  // namespace
 
+std::string_view model_of_path(std::string_view path) {
+    for (const std::string_view list : {"/v1/models/", "/models/"})
+        if (path.starts_with(list)) return path.substr(list.size());
+    return {};
+}
+
 std::string_view methods_of(std::string_view path) {
     if (const auto found = known().find(path); found != known().end()) return found->second;
+    if (!model_of_path(path).empty()) return kGet;
     constexpr std::string_view kSlot = "/slots/";
     if (path.starts_with(kSlot) && path.size() > kSlot.size() && path.find('/', kSlot.size()) == std::string_view::npos)
         return kPost;

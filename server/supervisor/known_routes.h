@@ -9,6 +9,9 @@ namespace onebit {
 // has to tell.
 std::string_view methods_of(std::string_view path);
 
+// NAME of "/v1/models/NAME" and "/models/NAME", slashes included, as it stands in the path; empty for other paths.
+std::string_view model_of_path(std::string_view path);
+
 bool has_method(std::string_view methods, std::string_view method);
 
 }  // namespace onebit

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "server/supervisor/engine_client.h"
+#include "server/supervisor/known_routes.h"
 #include "server/supervisor/responses.h"
 #include "server/supervisor/supervisor.h"
 
@@ -132,6 +133,8 @@ bool Supervisor::own_get(const httplib::Request& request, httplib::Response& res
         health(response);
     } else if (path == "/v1/models" || path == "/models") {
         list_models_route(response);
+    } else if (const std::string_view name = model_of_path(path); !name.empty()) {
+        model_route(httplib::decode_path_component(std::string(name)), response);
     } else if (path == "/metrics") {
         metrics_route(response);
     } else if (path == "/onebit/ps") {
@@ -230,7 +233,7 @@ void Supervisor::health(httplib::Response& response) const {
     answer_json(response, 200, {{"status", "idle"}, {"models", json::array()}});
 }
 
-void Supervisor::list_models_route(httplib::Response& response) const {
+void Supervisor::each_model(const SeeModel& see) const {
     std::shared_ptr<const State> now = state();
     std::vector<EngineView> engines = fleet_->engines();
     auto engine_of = [&](const std::string& id) -> const EngineView* {
@@ -238,10 +241,8 @@ void Supervisor::list_models_route(httplib::Response& response) const {
             if (engine.id == id) return &engine;
         return nullptr;
     };
-    json data = json::array(), models = json::array();
     auto add = [&](const std::string& id, const std::vector<std::string>& aliases, const ModelEntry& entry) {
-        data.push_back(model_entry(id, aliases, entry, engine_of(id)));
-        models.push_back(ollama_like_entry(id, entry));
+        see(id, aliases, entry, engine_of(id));
     };
     if (fleet_->fixed()) {
         for (const EngineView& engine : engines) add(engine.id, engine.aliases, engine.entry);
@@ -264,7 +265,36 @@ void Supervisor::list_models_route(httplib::Response& response) const {
             add(entry.id, entry.aliases, entry);
         }
     }
+}
+
+void Supervisor::list_models_route(httplib::Response& response) const {
+    json data = json::array(), models = json::array();
+    each_model([&](const auto& id, const auto& aliases, const ModelEntry& entry, const EngineView* engine) {
+        data.push_back(model_entry(id, aliases, entry, engine));
+        models.push_back(ollama_like_entry(id, entry));
+    });
     answer_json(response, 200, {{"object", "list"}, {"data", data}, {"models", models}});
+}
+
+void Supervisor::model_route(const std::string& name, httplib::Response& response) const {
+    json found;
+    bool certain = false;  // an id goes before another model's alias
+    const auto look_for = [&](const std::string& wanted) {
+        each_model([&](const auto& id, const auto& aliases, const ModelEntry& entry, const EngineView* engine) {
+            const bool alias = std::find(aliases.begin(), aliases.end(), wanted) != aliases.end();
+            if (certain || (id != wanted && (!alias || !found.is_null()))) return;
+            found = model_entry(id, aliases, entry, engine);
+            certain = id == wanted;
+        });
+    };
+    look_for(name);
+    // as short as a request may write it
+    if (found.is_null() && !parts_.resolve)
+        if (auto target = resolve_model(state()->config, context_.folders, name, true); target.ok())
+            look_for(target->id);
+    if (!found.is_null()) return answer_json(response, 200, found);
+    answer_error(response, Error{ErrorCode::not_found, "model '" + printable(name) + "'", "a name of this server",
+                                 "none such", "GET /v1/models lists them"});
 }
 
 void Supervisor::metrics_route(httplib::Response& response) const {

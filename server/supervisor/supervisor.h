@@ -81,7 +81,11 @@ private:
     bool own_get(const httplib::Request& request, httplib::Response& response);
     bool own_post(const httplib::Request& request, httplib::Response& response, const std::string& body);
     void health(httplib::Response& response) const;
+    using SeeModel = std::function<void(const std::string& id, const std::vector<std::string>& aliases,
+                                        const ModelEntry& entry, const EngineView* engine)>;
+    void each_model(const SeeModel& see) const;  // that a request may name
     void list_models_route(httplib::Response& response) const;
+    void model_route(const std::string& name, httplib::Response& response) const;
     void metrics_route(httplib::Response& response) const;
     void ps_route(httplib::Response& response);
     nlohmann::json engine_json(const EngineView& view);

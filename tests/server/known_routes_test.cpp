@@ -16,7 +16,10 @@ TEST(KnownRoutes, methods_are_told_apart) {
     EXPECT_TRUE(has_method("GET, HEAD", "HEAD"));
     for (const char* method : {"", "EAD", "HEA", "POST", ","}) EXPECT_FALSE(has_method("GET, HEAD", method)) << method;
     EXPECT_EQ(methods_of("/slots/0"), "POST");
-    for (const char* path : {"", "/nothing", "/slots/", "/slots/0/1", "/health/", "/onebit/nothing", "/v1/chat"})
+    for (const char* path : {"/v1/models/a", "/models/a", "/v1/models/org/repo:Q4_K_M", "/v1/models//"})
+        EXPECT_EQ(methods_of(path), "GET, HEAD") << path;
+    for (const char* path : {"", "/nothing", "/slots/", "/slots/0/1", "/health/", "/onebit/nothing", "/v1/chat",
+                             "/v1/models/", "/models/", "/v1/modelsa"})
         EXPECT_EQ(methods_of(path), "") << path;
 }
 

@@ -134,6 +134,69 @@ TEST_F(SupervisorTest, UX07_API23_metrics_and_ps_name_models_and_measured_values
     EXPECT_EQ(models["models"].size(), 2u);
 }
 
+TEST_F(SupervisorTest, one_model_is_what_the_list_has_under_its_name) {
+    start([](ServeConfig& config) {
+        config.max_models = 3;
+        config.api_keys = {"k"};
+    });
+    const httplib::Headers key = {{"X-Api-Key", "k"}};
+    const std::string slashes = "org/re po:Q4_K_M", utf8 = "m\u00f6del %2F?#";
+    for (const std::string& name : {std::string("a"), slashes, utf8})
+        ASSERT_EQ(client().Post("/v1/echo", key, json{{"model", name}}.dump(), "application/json")->status, 200);
+    const json list = json::parse(client().Get("/v1/models", key)->body)["data"];
+    ASSERT_EQ(list.size(), 3u);
+    const std::pair<const char*, std::string> paths[] = {
+        {"a", "a"},
+        {"%61?x=y", "a"},
+        {"org/re%20po:Q4_K_M", slashes},
+        {"org%2Fre%20po%3aQ4_K_M", slashes},
+        {"m%C3%B6del%20%252F%3F%23", utf8},
+    };
+    for (const auto& [path, name] : paths) {
+        for (const std::string prefix : {"/v1/models/", "/models/"}) {
+            auto answer = client().Get(prefix + path, key);
+            ASSERT_TRUE(answer) << path;
+            EXPECT_EQ(answer->status, 200) << path << answer->body;
+            const json one = json::parse(answer->body, nullptr, false);
+            EXPECT_EQ(one["id"], name) << path;
+            EXPECT_EQ(one["object"], "model");
+            EXPECT_EQ(std::count(list.begin(), list.end(), one), 1) << answer->body;
+        }
+        expect_error(client().Get(std::string("/v1/models/") + path), 401);
+    }
+    auto head = client().Head("/v1/models/a", key);
+    ASSERT_TRUE(head);
+    EXPECT_EQ(head->status, 200);
+    for (const char* path : {"b", "A", "a/", "/a", "%00", "%", "%ff", "a%0d%0aX:%20y", "../a", ""})
+        expect_error(client().Get(std::string("/v1/models/") + path, key), 404);
+    expect_error(client().Get("/v1/models/" + std::string(4000, 'x'), key), 404);
+    expect_error(client().Delete("/v1/models/a", key), 405);
+    EXPECT_NE(client().Get("/v1/models/no-such", key)->body.find("model 'no-such'"), std::string::npos);
+}
+
+TEST_F(SupervisorTest, one_model_has_all_its_names_and_an_id_goes_first) {
+    start([](ServeConfig& config) { config.max_models = 2; },
+          [](SupervisorParts& parts) {
+              parts.resolve = [](const std::string& name) -> Result<ModelTarget> {
+                  ModelTarget target;
+                  target.id = target.entry.id = name;
+                  if (name == "m") target.aliases = {"other", "x/y"};
+                  return target;
+              };
+          });
+    EXPECT_EQ(post("/v1/echo", R"({"model":"m"})")->status, 200);
+    auto id_of = [&](const std::string& name) {
+        auto answer = client().Get("/v1/models/" + name);
+        return answer && answer->status == 200 ? json::parse(answer->body)["id"].get<std::string>() : "";
+    };
+    EXPECT_EQ(id_of("m"), "m");
+    EXPECT_EQ(id_of("x/y"), "m");
+    EXPECT_EQ(id_of("other"), "m");
+    EXPECT_EQ(post("/v1/echo", R"({"model":"other"})")->status, 200);
+    EXPECT_EQ(id_of("other"), "other");
+    EXPECT_EQ(id_of("x"), "");
+}
+
 // DEV27
 TEST_F(SupervisorTest, DEV27_ps_says_what_lies_on_which_device) {
     start();
