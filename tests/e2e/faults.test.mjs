@@ -142,7 +142,34 @@ describe('the end of the server', () => {
         assert.equal(server.code, null, 'it did not wait for the running request');
         server.child.kill('SIGTERM');
         await server.ended;
+        assert.equal(server.code, 0, server.log);
+        await h.until('the stream ends', () => running.ended || running.failed);
+        assert.equal(running.failed, null);
+        assert.match(running.text, /data: \{"error":\{"code":503,"message":"the server is stopping[^\n]*\n\n$/);
         assert.ok(!fs.existsSync(`/proc/${pid}`) || fs.readFileSync(`/proc/${pid}/stat`, 'utf8').includes(' Z '));
+    });
+
+    test('requests that outlast the drain time are told so', async (context) => {
+        const server = await h.startServer(context, { engine: slow, flags: ['--drain-timeout', '1s'] });
+        const whole = h.post(server, '/completion', { prompt: 'Once upon a time', n_predict: 7000, ignore_eos: true });
+        const client = h.openai(server);
+        const events = await client.chat.completions.create({
+            messages: [{ role: 'user', content: question }], max_tokens: 7000, stream: true, ignore_eos: true, model: 'x' });
+        const seen = [];
+        const told = assert.rejects(
+            async () => {
+                for await (const event of events) seen.push(event);
+            },
+            /the server is stopping/,
+        );
+        await h.until('the stream runs', () => seen.length > 3);
+        server.child.kill('SIGTERM');
+        const answer = await whole;
+        assert.equal(answer.status, 503, answer.text);
+        assert.match(answer.json().error.message, /the server is stopping/);
+        await told;
+        await server.ended;
+        assert.equal(server.code, 0, server.log);
     });
 
     test('the engine goes when the supervisor is killed', async (context) => {

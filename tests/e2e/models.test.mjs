@@ -17,7 +17,7 @@ const three = `
 models:
   a:
     source: MODELS/onebit-tiny-Q8_0.gguf
-    aliases: [first]
+    aliases: [first, "0"]
   b:
     source: MODELS/onebit-tiny-Q4_K_M.gguf
   c:
@@ -51,6 +51,11 @@ describe('models on demand', () => {
         }
         const list = (await h.get(server, '/v1/models')).json().data.map((entry) => entry.id);
         for (const model of ['a', 'b', 'c']) assert.ok(list.includes(model), `${model} is not in ${list}`);
+        const client = h.openai(server);
+        for (const name of ['a', 'first']) assert.equal((await client.models.retrieve(name)).id, 'a');
+        await assert.rejects(client.models.retrieve('org/none'), (error) => error.status === 404 && /org\/none/.test(error.message));
+        // of several names llama.cpp would answer with the first of the alphabet
+        assert.equal((await ask(server, 'first')).json().model, 'a');
     });
 
     test('a model that does not exist is a 404 that names it, and nothing is loaded or freed', async (context) => {
