@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace onebit {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{50};  // between questions whether to give up
+
+}  // namespace
 
 FatalRequests::Key FatalRequests::key_of(std::string_view path, std::string_view body) {
     const std::hash<std::string_view> hash;
@@ -36,8 +41,35 @@ std::optional<unsigned> FatalRequests::refused(const Key& key) {
     return {};
 }
 
-FatalRequests::Flight::Flight(FatalRequests& owner, const Key& key, std::string engine)
-    : owner_(owner), key_(key), engine_(std::move(engine)) {
+FatalRequests::Turn::~Turn() {
+    if (owner_ == nullptr) return;
+    const std::lock_guard lock(owner_->mutex_);
+    owner_->turn_taken_ = false;
+    owner_->turn_over_.notify_all();
+}
+
+std::optional<FatalRequests::Turn> FatalRequests::wait_for_turn(const Key& key, std::chrono::milliseconds limit,
+                                                                const std::function<bool()>& give_up) {
+    const auto until = Clock::now() + limit;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        forget_old();
+        const bool runs_alone = std::any_of(suspects_.begin(), suspects_.end(),
+                                            [&](const Suspect& one) { return one.key == key && !one.refused; });
+        Turn turn;
+        if (!runs_alone) return turn;
+        if (!turn_taken_) {
+            turn_taken_ = true;
+            turn.owner_ = this;
+            return turn;
+        }
+        if (Clock::now() >= until || give_up()) return {};
+        turn_over_.wait_for(lock, kLook);
+    }
+}
+
+FatalRequests::Flight::Flight(FatalRequests& owner, const Key& key, std::string engine, Turn turn)
+    : owner_(owner), key_(key), engine_(std::move(engine)), turn_(std::move(turn)) {
     const std::lock_guard lock(owner_.mutex_);
     owner_.engines_[engine_].flights[key_]++;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -13,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace onebit {
 
@@ -38,10 +40,31 @@ public:
     // engine that ended by itself or hung, and after it was in flight twice in a row, whatever ended the engine.
     std::optional<unsigned> refused(const Key& key);
 
+    // Held by a suspect that runs.
+    class Turn {
+    public:
+        Turn() = default;
+        Turn(Turn&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {}
+        Turn& operator=(Turn&& other) noexcept {
+            std::swap(owner_, other.owner_);
+            return *this;
+        }
+        ~Turn();
+
+    private:
+        friend class FatalRequests;
+        FatalRequests* owner_ = nullptr;
+    };
+    // Of the requests that were in flight when an engine ended one runs at a time, until each has been answered: if an
+    // engine ends again, only that one is blamed. Waits for its turn; a request that is no suspect has one at once.
+    // Unset: the limit is over, or give_up, which is asked while waiting, said so.
+    std::optional<Turn> wait_for_turn(
+        const Key& key, std::chrono::milliseconds limit, const std::function<bool()>& give_up = [] { return false; });
+
     // One request while an engine has it. Used by one thread.
     class Flight {
     public:
-        Flight(FatalRequests& owner, const Key& key, std::string engine);
+        Flight(FatalRequests& owner, const Key& key, std::string engine, Turn turn);
         ~Flight();
         Flight(const Flight&) = delete;
         Flight& operator=(const Flight&) = delete;
@@ -55,11 +78,13 @@ public:
         FatalRequests& owner_;
         const Key key_;
         const std::string engine_;
+        const Turn turn_;
     };
     // engine: what no two starts of an engine have in common, such as its socket.
-    std::unique_ptr<Flight> begin(const Key& key, std::string engine) {
-        return std::make_unique<Flight>(*this, key, std::move(engine));
+    std::unique_ptr<Flight> begin(const Key& key, std::string engine, Turn turn) {
+        return std::make_unique<Flight>(*this, key, std::move(engine), std::move(turn));
     }
+    std::unique_ptr<Flight> begin(const Key& key, std::string engine) { return begin(key, std::move(engine), Turn()); }
 
 private:
     struct Suspect {
@@ -79,6 +104,8 @@ private:
 
     std::function<Clock::time_point()> now_;
     std::mutex mutex_;
+    std::condition_variable turn_over_;
+    bool turn_taken_ = false;
     std::list<Suspect> suspects_;  // the last one that ended an engine first
     std::map<std::string, Engine> engines_;
 };

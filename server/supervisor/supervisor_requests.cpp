@@ -15,6 +15,8 @@
 namespace onebit {
 namespace {
 
+constexpr auto kTurnWait = std::chrono::seconds(30);
+
 // Requests that look at an engine or set it up: they neither load a model nor keep it awake.
 bool only_looks(const std::string& method, const std::string& path) {
     if (path == "/v1/streams/lookup" || path == "/props" || path == "/lora-adapters" || path.starts_with("/slots"))
@@ -238,7 +240,21 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
     }
     if (model.empty()) model = request.get_param_value("model");
 
+    ClientStream* client = HttpServer::current();
+    details.client = client ? client->socket() : -1;
+    details.end = http_.end_event();
+    const auto gone = [&] { return details.client >= 0 && peer_gone(details.client); };
     const FatalRequests::Key key = FatalRequests::key_of(here.path, body);
+    auto turn = looks ? std::optional<FatalRequests::Turn>(std::in_place)
+                      : fatal_.wait_for_turn(key, kTurnWait, [&] { return draining_ || gone(); });
+    if (!turn)
+        return refuse(response,
+                      gone()
+                          ? Error{ErrorCode::cancelled, "request", "a client", "that it has left", ""}
+                          : Error{ErrorCode::unavailable, "request", "its turn",
+                                  "another of those that were in flight when an engine ended, which run one at a time",
+                                  "try again"},
+                      std::chrono::seconds(5));
     if (const auto ended = looks ? std::nullopt : fatal_.refused(key)) {
         record.status = 400;
         return answer_error(response, 400, error_type(400),
@@ -248,20 +264,15 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
                                 " minutes; change it, the server's log says what happened",
                             "request_ends_engine");
     }
-    ClientStream* client = HttpServer::current();
-    details.client = client ? client->socket() : -1;
-    details.end = http_.end_event();
     std::chrono::milliseconds retry_after{0};
     Result<Fleet::Lease> lease =
-        looks ? fleet_->acquire_loaded(model, false)
-              : fleet_->acquire(
-                    model, true, [&] { return details.client >= 0 && peer_gone(details.client); }, &retry_after);
+        looks ? fleet_->acquire_loaded(model, false) : fleet_->acquire(model, true, gone, &retry_after);
     if (!lease.ok()) return refuse(response, lease.error(), retry_after);
     if (must_call && !knows_tools(*lease))
         return bad("field 'tool_choice': expected auto or none, because the chat template of model '" + lease->model() +
                    "' has no tools, found a call that is required; take a model that has tools, or give the model "
                    "such a template with -- --chat-template-file FILE");
-    if (!looks) details.flight = fatal_.begin(key, lease->engine().socket().string());
+    if (!looks) details.flight = fatal_.begin(key, lease->engine().socket().string(), std::move(*turn));
     details.content_type = here.content_type;
     details.body = std::move(body);
     proxy_request(request, response, std::move(*lease), std::move(details), here.scope, parts_.times);

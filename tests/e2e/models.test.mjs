@@ -17,7 +17,7 @@ const three = `
 models:
   a:
     source: MODELS/onebit-tiny-Q8_0.gguf
-    aliases: [first, "0"]
+    aliases: [first]
   b:
     source: MODELS/onebit-tiny-Q4_K_M.gguf
   c:
@@ -37,7 +37,7 @@ const residentBytes = (pid) => Number(fs.readFileSync(`/proc/${pid}/statm`, 'utf
 
 describe('models on demand', () => {
     test('the model of a request is loaded, and the old one is gone before', async (context) => {
-        const { file } = config(context, three);
+        const { file } = config(context, three.replace('[first]', '[first, "0"]'));
         const server = await onDemand(context, file);
         assert.deepEqual(h.enginePids(server), []);
         let old = [];

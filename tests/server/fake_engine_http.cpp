@@ -98,6 +98,8 @@ void serve_one(int fd) {
             if (i == die_after) ::kill(::getpid(), SIGKILL);
             if (!send_all(fd, chunk("data: {\"n\":" + std::to_string(i) + "}\n\n"))) break;
             sleep_ms(number(body, "delay_ms", 0));
+            while (asked("hold") && ::recv(fd, piece, sizeof(piece), 0) > 0) {
+            }
         }
         send_all(fd, "0\r\n\r\n");
     }

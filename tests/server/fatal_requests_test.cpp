@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
 namespace onebit {
@@ -69,6 +70,59 @@ TEST_F(FatalRequestsTest, the_same_request_twice_in_one_engine_is_one_request) {
     EXPECT_TRUE(twin->engine_ended(false));
     EXPECT_TRUE(other_twin->engine_ended(false));
     EXPECT_EQ(requests.refused(bad), 1u);
+}
+
+TEST_F(FatalRequestsTest, those_of_one_engine_run_one_at_a_time_until_they_are_answered) {
+    using std::chrono::milliseconds, std::chrono::hours;
+    const FatalRequests::Key fresh = FatalRequests::key_of("/completion", "{fresh}");
+    {
+        auto first = requests.begin(bad, "1"), second = requests.begin(good, "1");
+        EXPECT_FALSE(first->engine_ended(false));
+        EXPECT_FALSE(second->engine_ended(false));
+    }
+    auto turn = requests.wait_for_turn(bad, milliseconds(0));
+    ASSERT_TRUE(turn);
+    EXPECT_FALSE(requests.wait_for_turn(good, milliseconds(0))) << "the other one runs";
+    EXPECT_FALSE(requests.wait_for_turn(good, hours(1), [] { return true; })) << "its client has left";
+    ASSERT_TRUE(requests.wait_for_turn(fresh, milliseconds(0))) << "no suspect waits for none";
+    {
+        auto running = requests.begin(bad, "2", std::move(*turn));
+        auto beside = requests.begin(fresh, "2");
+        EXPECT_TRUE(running->engine_ended(false));
+        EXPECT_FALSE(beside->engine_ended(false));
+        EXPECT_FALSE(requests.wait_for_turn(good, milliseconds(0))) << "it is not over";
+    }
+    EXPECT_EQ(requests.refused(bad), 2u);
+    EXPECT_FALSE(requests.refused(good));
+    EXPECT_TRUE(requests.wait_for_turn(bad, milliseconds(0))) << "to be refused at once";
+    turn = requests.wait_for_turn(good, milliseconds(0));
+    ASSERT_TRUE(turn);
+    EXPECT_FALSE(requests.wait_for_turn(fresh, milliseconds(0)));
+    requests.begin(good, "3", std::move(*turn))->answered();
+    // what was answered is no suspect any more
+    turn = requests.wait_for_turn(fresh, milliseconds(0));
+    ASSERT_TRUE(turn);
+    EXPECT_TRUE(requests.wait_for_turn(good, milliseconds(0)));
+    EXPECT_TRUE(requests.wait_for_turn(good, milliseconds(0)));
+}
+
+TEST_F(FatalRequestsTest, who_waits_is_woken_by_the_end_of_the_other_and_by_time) {
+    {
+        auto first = requests.begin(bad, "1"), second = requests.begin(good, "1");
+        EXPECT_FALSE(first->engine_ended(true));
+        EXPECT_FALSE(second->engine_ended(true));
+    }
+    auto turn = requests.wait_for_turn(bad, std::chrono::milliseconds(0));
+    ASSERT_TRUE(turn);
+    auto running = requests.begin(bad, "2", std::move(*turn));
+    std::thread waits([&] { EXPECT_TRUE(requests.wait_for_turn(good, std::chrono::hours(1))); });
+    running.reset();  // its client left: it stays a suspect, but its turn is over
+    waits.join();
+    turn = requests.wait_for_turn(bad, std::chrono::milliseconds(0));
+    ASSERT_TRUE(turn);
+    EXPECT_FALSE(requests.wait_for_turn(good, std::chrono::milliseconds(0)));
+    now += FatalRequests::kKept;
+    EXPECT_TRUE(requests.wait_for_turn(good, std::chrono::milliseconds(0))) << "it is forgotten";
 }
 
 TEST_F(FatalRequestsTest, one_that_left_before_the_end_is_no_suspect) {

@@ -168,6 +168,40 @@ TEST_F(ServerTest, a_request_that_ends_its_engine_is_not_sent_to_the_next_one) {
     EXPECT_EQ(post("{\"die\":true}")->status, 400);
 }
 
+TEST_F(ServerTest, requests_beside_one_that_ends_engines_are_not_refused_with_it) {
+    Server server(model);
+    ASSERT_TRUE(server.ready()) << server.log();
+    const std::string innocent = R"({"stream":true,"events":3,"hold":true})", fatal = R"({"abort":true})";
+    {
+        RawClient beside(server.port);
+        ASSERT_TRUE(beside.send(raw_post("/v1/chat/completions", innocent)));
+        ASSERT_TRUE(beside.read_until("{\"n\":0}"));
+        auto told = server.client().Post("/completion", fatal, "application/json");
+        ASSERT_TRUE(told);
+        EXPECT_EQ(told->status, 503) << told->body;
+        EXPECT_TRUE(told->has_header("Retry-After")) << "either may be it";
+        ASSERT_TRUE(beside.read_until("engine_failed")) << beside.text;
+    }
+    // both come again at once: they run one after the other
+    ASSERT_TRUE(server.ready()) << server.log();
+    RawClient beside(server.port);
+    ASSERT_TRUE(beside.send(raw_post("/v1/chat/completions", innocent)));
+    ASSERT_TRUE(beside.read_until("{\"n\":0}"));
+    RawClient waits(server.port);
+    ASSERT_TRUE(waits.send(raw_post("/completion", fatal)));
+    ASSERT_TRUE(wait_until(
+        [&] { return json::parse(server.client().Get("/onebit/ps")->body)["requests_in_flight"].get<int>() == 3; }));
+    beside.close();
+    ASSERT_TRUE(waits.read_to_end());
+    EXPECT_TRUE(waits.text.starts_with("HTTP/1.1 503")) << waits.text;
+    EXPECT_EQ(waits.text.find("Retry-After"), std::string::npos) << waits.text;
+    ASSERT_TRUE(server.ready()) << server.log();
+    EXPECT_EQ(server.client().Post("/completion", fatal, "application/json")->status, 400);
+    RawClient again(server.port);
+    ASSERT_TRUE(again.send(raw_post("/v1/chat/completions", innocent)));
+    EXPECT_TRUE(again.read_until("{\"n\":0}")) << again.text;
+}
+
 TEST_F(ServerTest, UX10_an_engine_that_dies_in_a_stream_ends_it_with_an_error) {
     Server server(model);
     ASSERT_TRUE(server.ready()) << server.log();
