@@ -1,9 +1,7 @@
 #include "app/chat_session.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 
 #include "app/output.h"
 #include "app/version.h"
@@ -15,18 +13,6 @@ namespace onebit {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{100};
-constexpr size_t kLongestBase = 60;  // a socket's address holds about a hundred bytes
-
-Result<std::filesystem::path> private_folder() {
-    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-    std::error_code ignored;
-    for (const std::string& base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
-        if (base.empty() || base.size() > kLongestBase || !std::filesystem::is_directory(base, ignored)) continue;
-        std::string path = base + "/1bit-run-XXXXXX";
-        if (::mkdtemp(path.data())) return std::filesystem::path(path);
-    }
-    return error_from_errno(errno, "/tmp/1bit-run-XXXXXX", "make /tmp writable, or set XDG_RUNTIME_DIR");
-}
 
 // Replaces itself on the line until it is destroyed.
 class LoadingLine {
@@ -55,11 +41,11 @@ Result<std::unique_ptr<ChatSession>> ChatSession::start(const ServeConfig& confi
                                                         const std::string& model, const Interrupt& interrupt) {
     Result<ModelTarget> target = resolve_model(config, folders, model, false);
     if (!target) return target.error();
-    Result<std::filesystem::path> folder = private_folder();
+    Result<EngineFolder> folder = EngineFolder::create("1bit-run-");
     if (!folder) return folder.error();
 
     std::unique_ptr<ChatSession> session(new ChatSession);
-    session->folder_ = *folder;
+    session->folder_ = *std::move(folder);
     session->model_ = target->id;
     session->devices_ = target->settings.devices;
     for (const std::string& device : target->settings.prefill_device)
@@ -72,7 +58,7 @@ Result<std::unique_ptr<ChatSession>> ChatSession::start(const ServeConfig& confi
     if (level == LogLevel::info) set_log_level(LogLevel::warning);
     EngineFactory factory;
     factory.program = program_path();
-    factory.runtime_folder = *folder;
+    factory.runtime_folder = session->folder_->path();
     factory.offline = config.offline;
     factory.check_memory = config.check_memory;
     factory.start_timeout = config.start_timeout;
@@ -110,8 +96,6 @@ ChatSession::~ChatSession() {
     if (engine_) engine_->stop();
     engine_.reset();
     set_log_level(level);
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
 Result<ChatAnswer> ChatSession::ask(const ChatRequest& request, const OnText& on_text, const Interrupt& interrupt) {

@@ -1,8 +1,8 @@
 // One private engine for `1bit run`: started for it alone, reached over its socket, gone with it.
 #pragma once
 
-#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "app/interrupt.h"
 #include "server/catalog/catalog.h"
 #include "server/config.h"
+#include "server/supervisor/engine_folder.h"
 #include "server/supervisor/engine_handle.h"
 
 namespace onebit {
@@ -28,7 +29,7 @@ public:
 
 private:
     ChatSession() = default;
-    std::filesystem::path folder_;
+    std::optional<EngineFolder> folder_;
     std::unique_ptr<EngineHandle> engine_;
     std::string model_;
     std::vector<std::string> devices_;

@@ -8,12 +8,12 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <thread>
 
 #include "base/log.h"
 #include "server/supervisor/banner.h"
 #include "server/supervisor/engine_factory.h"
+#include "server/supervisor/engine_folder.h"
 #include "server/supervisor/run_program.h"
 #include "server/supervisor/supervisor.h"
 
@@ -77,31 +77,6 @@ private:
     struct sigaction old_pipe_ {};
 };
 
-// Mode 0700, with a short path: a socket's address holds about a hundred bytes.
-class RuntimeFolder {
-public:
-    static Result<RuntimeFolder> create() {
-        const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-        std::error_code ignored;
-        for (const std::string& base : {std::string(runtime ? runtime : ""), std::string("/tmp")}) {
-            if (base.empty() || base.size() > 60 || !fs::is_directory(base, ignored)) continue;
-            std::string path = base + "/1bit-XXXXXX";
-            if (::mkdtemp(path.data())) return RuntimeFolder(path);
-        }
-        return error_from_errno(errno, "/tmp/1bit-XXXXXX", "make /tmp writable or set XDG_RUNTIME_DIR");
-    }
-    RuntimeFolder(RuntimeFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-    ~RuntimeFolder() {
-        std::error_code ignored;
-        if (!path_.empty()) fs::remove_all(path_, ignored);
-    }
-    const fs::path& path() const { return path_; }
-
-private:
-    explicit RuntimeFolder(fs::path path) : path_(std::move(path)) {}
-    fs::path path_;
-};
-
 // A thousand connections and their engines need more descriptors than the usual soft limit.
 void raise_descriptor_limit() {
     rlimit limit{};
@@ -156,14 +131,14 @@ Result<void> run_server(ServerContext context) {
         if (!target.ok()) return target.error();
         model = target->id;
     }
-    Result<RuntimeFolder> runtime = RuntimeFolder::create();
-    if (!runtime.ok()) return runtime.error();
+    Result<EngineFolder> folder = EngineFolder::create();
+    if (!folder.ok()) return folder.error();
 
     SignalPipe signals;
     std::atomic<bool> cancel{false};
     EngineFactory factory;
     factory.program = context.program;
-    factory.runtime_folder = runtime->path();
+    factory.runtime_folder = folder->path();
     factory.offline = context.config.offline;
     factory.check_memory = context.config.check_memory;
     factory.start_timeout = context.config.start_timeout;
