@@ -291,8 +291,10 @@ TEST_F(ServerTest, requests_that_outlast_the_drain_time_are_told_and_an_engine_t
         EXPECT_EQ(server.code, 0) << server.log();
         EXPECT_NE(::kill(engine, 0), 0) << "the engine is still there";
         EXPECT_NE(server.log().find("of SIGTERM; killing it"), std::string::npos) << server.log();
-        EXPECT_NE(stream.text.find("event: error\ndata: {\"error\":{\"code\":503,\"message\":\"the server is stopping"),
-                  std::string::npos)
+        EXPECT_NE(
+            stream.text.find(
+                "event: error\ndata: {\"type\":\"error\",\"error\":{\"code\":503,\"message\":\"the server is stopping"),
+            std::string::npos)
             << stream.text.substr(stream.text.size() - 300);
         EXPECT_TRUE(stream.text.ends_with("\r\n0\r\n\r\n"));
         EXPECT_TRUE(whole.text.starts_with("HTTP/1.1 503 ")) << whole.text;
