@@ -86,6 +86,9 @@ void add_serve_flags(CLI::App* app, ServeFlags* flags) {
         ->type_name("FILE");
     app->add_flag("--offline", flags->offline, "Never ask a hub");
     app->add_flag("--no-memory-check", flags->no_memory_check, "Load a model even when the plan says it cannot fit");
+    app->add_flag("--loose-patterns", flags->loose_patterns,
+                  "Let a pattern of a schema of which no grammar can be made stand for any string, instead of refusing "
+                  "the request");
     add_value(app, "--max-request-size", "SIZE", "Refuse larger requests: 64K, 256M (256M)", &flags->max_request_bytes,
               [](const std::string& text) -> Result<uint64_t> {
                   Result<uint64_t> size = parse_size(text);
@@ -172,6 +175,7 @@ Result<ServeConfig> apply_flags(const ServeFlags& flags, ServeConfig config) {
     if (flags.max_models) config.max_models = *flags.max_models;
     config.offline = config.offline || flags.offline;
     config.check_memory = config.check_memory && !flags.no_memory_check;
+    config.loose_patterns = config.loose_patterns || flags.loose_patterns;
 
     if (flags.keep_alive) {
         config.keep_alive = *flags.keep_alive;

@@ -27,7 +27,7 @@ struct ServeFlags {
     std::optional<uint64_t> max_request_bytes;
     std::optional<std::chrono::seconds> drain_timeout, hang_timeout;
     std::string config_file;
-    bool offline = false, no_memory_check = false, strict = false;
+    bool offline = false, no_memory_check = false, strict = false, loose_patterns = false;
     std::vector<std::string> engine_arguments;
 };
 

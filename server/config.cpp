@@ -225,6 +225,7 @@ void read_document(const Reader& r, const YAML::Node& root, ServeConfig& c) {
             {"keep_alive", [&](const Node& n, Path p) { c.keep_alive = r.parsed(n, p, parse_keep_alive); }},
             {"max_models", [&](const Node& n, Path p) { c.max_models = uint32_t(r.number(n, p, 1, kMostModels)); }},
             {"offline", [&](const Node& n, Path p) { c.offline = r.truth(n, p); }},
+            {"loose_patterns", [&](const Node& n, Path p) { c.loose_patterns = r.truth(n, p); }},
             {"check_memory", [&](const Node& n, Path p) { c.check_memory = r.truth(n, p); }},
             {"defaults", [&](const Node& n, Path p) { r.fields(n, p, shared_fields(r, c.defaults)); }},
             {"models", [&](const Node& n, Path p) { read_models(r, n, p, c); }},

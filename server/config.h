@@ -53,6 +53,7 @@ struct ServeConfig {
     KeepAlive keep_alive{300};  // of models loaded on demand; a fixed model stays
     uint32_t max_models = 1;
     bool offline = false;
+    bool loose_patterns = false;                           // of schemas: one that makes no grammar is any string
     bool check_memory = true;                              // refuse with the plan's table what cannot fit
     ModelConfig defaults;                                  // flags that hold for every model
     std::map<std::string, std::string> device_identities;  // of ggml names, as keys of stored routes have them

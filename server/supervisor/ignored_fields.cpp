@@ -16,6 +16,9 @@ bool holds_nothing(const JsonView& value) {
     return value.text() == "\"\"" || value.text() == "false";
 }
 
+// Even an empty object asks for it.
+bool never(const JsonView&) { return false; }
+
 bool only_text(const JsonView& modalities) {
     if (modalities.kind() != Kind::array) return false;
     for (JsonView::Walk walk = modalities.walk(); walk.next();)
@@ -45,7 +48,7 @@ constexpr Ignored kIgnored[] = {
     {"function_call", kChatRoute, calls_none, "tool_choice", "give tools and tool_choice"},
     {"modalities", kChatRoute, only_text, "[\"text\"]", "answers are text"},
     {"audio", kChatRoute, holds_nothing, "none", "answers are text"},
-    {"web_search_options", kChatRoute, holds_nothing, "none", "this server searches nothing"},
+    {"web_search_options", kChatRoute, never, "none", "this server searches nothing"},
     {"conversation", kResponsesRoute, holds_nothing, "none", "this server keeps no answers; send all items as input"},
     {"background", kResponsesRoute, holds_nothing, "false", "this server keeps no answers"},
     {"prompt", kResponsesRoute, holds_nothing, "input and instructions", "this server keeps no prompts"},

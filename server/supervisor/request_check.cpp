@@ -39,28 +39,44 @@ bool loose(const json& owner) {
     return strict && strict->is_boolean() && !strict->get<bool>();
 }
 
-constexpr const char* kLooseRemedy = R"(or "strict": false beside the schema, to have what cannot be held left out)";
+constexpr const char* kLooseRemedy =
+    R"(or "strict": false beside the schema, to have what cannot be held left out; --loose-patterns of the server does so for all)";
 
 // What a schema must be, and whether it must be held to the letter.
 enum class Hold { always, unless_loose, loose };
 
-Result<void> schema_at(const json& schema, const std::string& path, Hold hold, SchemaTotals& totals) {
+// All schemas of a request.
+struct Schemas {
+    bool loose_patterns = false;  // patterns that make no grammar may be left out of account
+    std::string loosened;         // the first one that was
+    SchemaTotals totals;
+};
+
+// Names of properties may be of any length.
+std::string shortened(const std::string& path) {
+    return path.size() <= 400 ? path : path.substr(0, 200) + " ... " + path.substr(path.size() - 190);
+}
+
+Result<void> schema_at(const json& schema, const std::string& path, Hold hold, Schemas& schemas) {
     if (!schema.is_object()) return wrong_field(path, "a JSON schema, an object", described(schema));
-    Result<void> checked = check_schema(schema, path, hold != Hold::loose, totals);
+    const SchemaTotals before = schemas.totals;
+    Result<void> checked = check_schema(schema, path, hold != Hold::loose, schemas.totals);
+    const bool pattern = !checked.ok() && checked.error().subject.ends_with(".pattern");
+    if (pattern && schemas.loose_patterns && hold != Hold::loose) {
+        if (schemas.loosened.empty()) schemas.loosened = shortened(checked.error().subject);
+        schemas.totals = before;
+        checked = check_schema(schema, path, false, schemas.totals);
+    }
     if (checked.ok()) return checked;
     Error error = std::move(checked).error();
-    // names of properties may be of any length
-    if (error.subject.size() > 400)
-        error.subject = error.subject.substr(0, 200) + " ... " + error.subject.substr(error.subject.size() - 190);
-    error.subject = "field '" + error.subject + "'";
-    const bool pattern = error.subject.ends_with(".pattern'");
+    error.subject = "field '" + shortened(error.subject) + "'";
     if (pattern && hold == Hold::unless_loose)
         error.remedy += (error.remedy.empty() ? "" : ", ") + std::string(kLooseRemedy);
     return error;
 }
 
 // The response_format of chat/completions. Sets has_schema when it asks for more than text.
-Result<void> response_format(const json& format, bool& has_schema, SchemaTotals& totals) {
+Result<void> response_format(const json& format, bool& has_schema, Schemas& schemas) {
     if (!format.is_object()) return wrong_field("response_format", "an object with a type", described(format));
     const json* type = member(format, "type");
     if (!type || !type->is_string())
@@ -70,7 +86,7 @@ Result<void> response_format(const json& format, bool& has_schema, SchemaTotals&
     has_schema = name == "json_object" || name == "json_schema";
     if (name == "json_object") {
         const json* schema = member(format, "schema");
-        return schema ? schema_at(*schema, "response_format.schema", Hold::always, totals) : Result<void>{};
+        return schema ? schema_at(*schema, "response_format.schema", Hold::always, schemas) : Result<void>{};
     }
     if (name != "json_schema") return {};
     const json* wrapper = member(format, "json_schema");
@@ -80,11 +96,11 @@ Result<void> response_format(const json& format, bool& has_schema, SchemaTotals&
     const json* schema = member(*wrapper, "schema");
     if (!schema) return wrong_field("response_format.json_schema.schema", "a JSON schema", "none");
     return schema_at(*schema, "response_format.json_schema.schema", loose(*wrapper) ? Hold::loose : Hold::unless_loose,
-                     totals);
+                     schemas);
 }
 
 // key: of the schema in a tool; inner: the object of the tool that holds it, empty for the tool itself.
-Result<void> tools(const json& body, const char* inner, const char* key, SchemaTotals& totals) {
+Result<void> tools(const json& body, const char* inner, const char* key, Schemas& schemas) {
     constexpr size_t kMost = 1024;
     const json* list = member(body, "tools");
     const json* choice = member(body, "tool_choice");
@@ -99,7 +115,7 @@ Result<void> tools(const json& body, const char* inner, const char* key, SchemaT
         const json* schema = owner ? member(*owner, key) : nullptr;
         if (!schema || !schema->is_object()) continue;
         const Hold hold = none || loose(*owner) || loose(tool) ? Hold::loose : Hold::unless_loose;
-        ONEBIT_RETURN_IF_ERROR(schema_at(*schema, path + key, hold, totals));
+        ONEBIT_RETURN_IF_ERROR(schema_at(*schema, path + key, hold, schemas));
     }
     return {};
 }
@@ -107,9 +123,9 @@ Result<void> tools(const json& body, const char* inner, const char* key, SchemaT
 bool is_completion(RequestRoute route) { return route == kCompletionRoute || route == kInfillRoute; }
 
 // json_schema and grammar, llama.cpp's own fields. has_schema: another field asks for a schema already.
-Result<void> own_fields(const json& body, RequestRoute route, bool has_schema, SchemaTotals& totals) {
+Result<void> own_fields(const json& body, RequestRoute route, bool has_schema, Schemas& schemas) {
     if (const json* schema = member(body, "json_schema")) {
-        ONEBIT_RETURN_IF_ERROR(schema_at(*schema, "json_schema", Hold::always, totals));
+        ONEBIT_RETURN_IF_ERROR(schema_at(*schema, "json_schema", Hold::always, schemas));
         has_schema = true;
     }
     const json* grammar = member(body, "grammar");
@@ -137,7 +153,7 @@ bool is_plain(const json& format) {
 }
 
 // The response_format that says what text.format says; empty where it asks for nothing.
-Result<std::string> format_of_text(const json& body, RequestRoute route, SchemaTotals& totals) {
+Result<std::string> format_of_text(const json& body, RequestRoute route, Schemas& schemas) {
     const json* text = member(body, "text");
     // elsewhere than on /v1/responses it is a field of no API unless it has a format
     if (!text || (route != kResponsesRoute && !text->is_object())) return std::string();
@@ -158,7 +174,7 @@ Result<std::string> format_of_text(const json& body, RequestRoute route, SchemaT
     const json* schema = member(*format, "schema");
     if (!schema) return wrong_field("text.format.schema", "a JSON schema", "none");
     const Hold hold = loose(*format) ? Hold::loose : Hold::unless_loose;
-    ONEBIT_RETURN_IF_ERROR(schema_at(*schema, "text.format.schema", hold, totals));
+    ONEBIT_RETURN_IF_ERROR(schema_at(*schema, "text.format.schema", hold, schemas));
     json wrapper = {{"name", format->value("name", json("response"))}, {"schema", *schema}};
     return json{{"type", "json_schema"}, {"json_schema", std::move(wrapper)}}.dump();
 }
@@ -209,36 +225,36 @@ Result<void> no_formats(const json& body, const char* response_format) {
     return {};
 }
 
-Result<void> check_of_messages(const json& body, SchemaTotals& totals) {
+Result<void> check_of_messages(const json& body, Schemas& schemas) {
     const json* config = member(body, "output_config");
     const bool in_config = config && member(*config, "format");
     if (in_config || member(body, "output_format"))
         return wrong_field(in_config ? "output_config.format" : "output_format", "none on this route", "it",
                            "give a tool with that input_schema and tool_choice {\"type\": \"any\"}");
     ONEBIT_RETURN_IF_ERROR(no_formats(body, "none on this route"));
-    return tools(body, "", "input_schema", totals);
+    return tools(body, "", "input_schema", schemas);
 }
 
 // changed: the body to send instead, if there is one already.
-Result<void> check_forms(RequestRoute route, std::string_view text, std::optional<std::string>& changed) {
+Result<void> check_forms(RequestRoute route, std::string_view text, std::optional<std::string>& changed,
+                         Schemas& schemas) {
     const Members members = members_of(JsonView(text));
     const json& body = members.built;
     ONEBIT_RETURN_IF_ERROR(check_bans(members.bias, body));
-    SchemaTotals totals;
     bool has_schema = false;
     if (is_completion(route)) {
         ONEBIT_RETURN_IF_ERROR(no_formats(body, "json_schema or grammar on this route"));
-        return own_fields(body, route, has_schema, totals);
+        return own_fields(body, route, has_schema, schemas);
     }
-    if (route == kMessagesRoute) return check_of_messages(body, totals);
+    if (route == kMessagesRoute) return check_of_messages(body, schemas);
     if (const json* format = member(body, "response_format"))
-        ONEBIT_RETURN_IF_ERROR(response_format(*format, has_schema, totals));
-    Result<std::string> format = format_of_text(body, route, totals);
+        ONEBIT_RETURN_IF_ERROR(response_format(*format, has_schema, schemas));
+    Result<std::string> format = format_of_text(body, route, schemas);
     if (!format.ok()) return std::move(format).error();
     has_schema = has_schema || !format->empty();
-    ONEBIT_RETURN_IF_ERROR(own_fields(body, route, has_schema, totals));
-    ONEBIT_RETURN_IF_ERROR(route == kResponsesRoute ? tools(body, "", "parameters", totals)
-                                                    : tools(body, "function", "parameters", totals));
+    ONEBIT_RETURN_IF_ERROR(own_fields(body, route, has_schema, schemas));
+    ONEBIT_RETURN_IF_ERROR(route == kResponsesRoute ? tools(body, "", "parameters", schemas)
+                                                    : tools(body, "function", "parameters", schemas));
     if (format->empty()) return {};
     std::string sent(text);
     // the last of two keys counts
@@ -258,7 +274,7 @@ Error as_sent(Error error, const std::string& form) {
 // Requests whose answer is text of the model's.
 bool generates(std::string_view path) { return !path.ends_with("_tokens") && !path.ends_with("/apply-template"); }
 
-Result<CheckedRequest> check(std::string_view path, std::string_view text) {
+Result<CheckedRequest> check(std::string_view path, std::string_view text, bool loose_patterns) {
     const RequestRoute route = request_route(path);
     CheckedRequest result;
     RewrittenRequest rewritten;
@@ -274,15 +290,18 @@ Result<CheckedRequest> check(std::string_view path, std::string_view text) {
     ONEBIT_RETURN_IF_ERROR(check_fields(route, JsonView(text)));
     if (route != kOtherRoute && route != kLoraRoute) ONEBIT_RETURN_IF_ERROR(check_markers(text));
     if (!object || !(route & (kSamplingRoutes | kMessagesRoute))) return result;
-    if (Result<void> forms = check_forms(route, text, result.body); !forms.ok())
+    Schemas schemas;
+    schemas.loose_patterns = loose_patterns;
+    if (Result<void> forms = check_forms(route, text, result.body, schemas); !forms.ok())
         return as_sent(std::move(forms).error(), rewritten.form);
+    result.loosened = std::move(schemas.loosened);
     return result;
 }
 
 }  // namespace
 
-Result<CheckedRequest> check_request(std::string_view path, std::string_view body) try {
-    return check(path, body);
+Result<CheckedRequest> check_request(std::string_view path, std::string_view body, bool loose_patterns) try {
+    return check(path, body, loose_patterns);
 } catch (const std::exception& exception) {
     return Error{ErrorCode::internal, "request body", "", exception.what(), ""};
 }

@@ -12,6 +12,7 @@ namespace onebit {
 struct CheckedRequest {
     std::optional<std::string> body;  // to send instead, if there is one
     bool must_call = false;           // the answer shall be a call of a tool, which the model's template must know
+    std::string loosened;             // the first pattern that stands for any string, where loose_patterns allows it
 };
 
 // body: as scan_request_body() has accepted it. What rewrite_request() says differently, and text.format, which
@@ -26,6 +27,7 @@ struct CheckedRequest {
 //  - response_format, json_schema, grammar, text.format of a wrong type, or where the route does not know them
 //  - a schema and a grammar at once, and a grammar that check_grammar() refuses
 // Cost: about 4 ns per byte, and what schemas, tools and grammars take to be read.
-Result<CheckedRequest> check_request(std::string_view path, std::string_view body);
+// loose_patterns: a pattern that makes no grammar is no error anywhere, it stands for any string.
+Result<CheckedRequest> check_request(std::string_view path, std::string_view body, bool loose_patterns = false);
 
 }  // namespace onebit

@@ -101,7 +101,7 @@ private:
     FatalRequests fatal_;
     std::unique_ptr<Fleet> fleet_;
     HttpServer http_;
-    std::atomic<bool> draining_{false}, stopped_{false};
+    std::atomic<bool> draining_{false}, stopped_{false}, told_of_patterns_{false};
     std::mutex reload_mutex_;
     std::mutex props_mutex_;
     std::map<std::pair<std::string, uint64_t>, std::string> props_;  // of an engine by generation

@@ -230,9 +230,13 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
             if (!facts->object && here.path != "/lora-adapters") return bad("request body: expected a JSON object");
             model = std::move(facts->model);
             details.stream = facts->stream;
-            auto checked = check_request(here.path, body);
+            auto checked = check_request(here.path, body, here.state->config.loose_patterns);
             if (!checked.ok()) return bad(checked.error().message());
             must_call = checked->must_call;
+            if (!checked->loosened.empty() && !told_of_patterns_.exchange(true))
+                log_warning("server", "field '" + printable(checked->loosened) +
+                                          "' makes no grammar and stands for any string, since loose_patterns is on; "
+                                          "this is told once");
             if (checked->body) body = std::move(*checked->body);
         }
     } else if (starts_with_nocase(here.content_type, "multipart/")) {

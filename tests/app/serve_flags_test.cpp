@@ -46,6 +46,7 @@ TEST_F(ServeFlagsTest, NothingGivenGivesTheDefaults) {
     EXPECT_EQ(config->port, 8080);
     EXPECT_EQ(config->file, "");
     EXPECT_TRUE(config->check_memory);
+    EXPECT_FALSE(config->loose_patterns);
     EXPECT_TRUE(config->api_keys.empty());
 }
 
@@ -110,6 +111,7 @@ TEST_F(ServeFlagsTest, EveryFlagArrives) {
                                                      "b",
                                                      "--offline",
                                                      "--no-memory-check",
+                                                     "--loose-patterns",
                                                      "--max-request-size",
                                                      "1M",
                                                      "--drain-timeout",
@@ -128,6 +130,7 @@ TEST_F(ServeFlagsTest, EveryFlagArrives) {
     EXPECT_EQ(config->preload, (Texts{"a", "b"}));
     EXPECT_TRUE(config->offline);
     EXPECT_FALSE(config->check_memory);
+    EXPECT_TRUE(config->loose_patterns);
     EXPECT_EQ(config->max_request_bytes, 1u << 20);
     EXPECT_EQ(config->drain_timeout, seconds(5));
 }

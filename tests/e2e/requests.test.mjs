@@ -56,6 +56,18 @@ describe('tools that are named', () => {
             400, /tool_choice\.function\.name.*'get_weather', 'look_up'.*'other'/);
         await refused(client.chat.completions.create({ ...ask, tool_choice: 'required' }), 400, /tool_choice/);
     });
+
+    test('a pattern without a grammar stands for any string with --loose-patterns', async (context) => {
+        const pattern = { type: 'object', properties: { city: { type: 'string', pattern: '^\\w+$' } }, required: ['city'] };
+        const body = { ...ask, tools: [{ type: 'function', function: { name: 'look_up', parameters: pattern } }], tool_choice: 'required' };
+        await refused(client.chat.completions.create(body), 400, /tools\[0\]\.function\.parameters\.properties\.city\.pattern/);
+        const loose = await h.startServer(context, { flags: ['--loose-patterns'], engine: h.toolEngine });
+        for (let i = 0; i < 2; i++) {
+            const answer = await h.openai(loose).chat.completions.create(body);
+            assert.equal(answer.choices[0].message.tool_calls[0].function.name, 'look_up');
+        }
+        assert.equal(loose.log.split('stands for any string').length, 2, loose.log);
+    });
 });
 
 describe('requests of many clients', () => {

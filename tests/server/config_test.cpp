@@ -52,6 +52,7 @@ TEST(Config, NothingGivesTheDefaults) {
         EXPECT_TRUE(config->api_keys.empty());
         EXPECT_TRUE(config->cors_origins.empty());
         EXPECT_TRUE(config->check_memory);
+        EXPECT_FALSE(config->loose_patterns);
     }
 }
 
@@ -73,6 +74,7 @@ keep_alive: forever
 max_models: 3
 offline: true
 check_memory: off
+loose_patterns: on
 defaults: {devices: [cpu], prefill_min_tokens: auto, context: 0, parallel: 256, arguments: [--verbose]}
 models:
   small:
@@ -107,6 +109,7 @@ models:
     EXPECT_EQ(config->max_models, 3u);
     EXPECT_TRUE(config->offline);
     EXPECT_FALSE(config->check_memory);
+    EXPECT_TRUE(config->loose_patterns);
     EXPECT_EQ(config->defaults.devices, (std::vector<std::string>{"cpu"}));
     EXPECT_EQ(config->defaults.context, 0u);
     EXPECT_EQ(config->defaults.parallel, 256u);
@@ -382,6 +385,7 @@ TEST(Config, TheExampleStatesTheDefaults) {
     EXPECT_EQ(example->max_models, plain.max_models);
     EXPECT_EQ(example->offline, plain.offline);
     EXPECT_EQ(example->check_memory, plain.check_memory);
+    EXPECT_EQ(example->loose_patterns, plain.loose_patterns);
 }
 
 TEST(Config, TheExampleHasEveryKey) {

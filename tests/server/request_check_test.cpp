@@ -187,6 +187,31 @@ TEST(RequestCheck, API06_strict_false_and_tool_choice_none_let_a_schema_through)
     EXPECT_EQ(refusal("/v1/messages", {{"tools", {{{"name", "f"}, {"input_schema", kBad}, {"strict", false}}}}}), "");
 }
 
+// for clients that cannot be changed
+TEST(RequestCheck, API06_loose_patterns_let_every_such_pattern_through_and_name_the_first) {
+    const json two = {{"type", "object"}, {"properties", {{"a", string_with("^a\\!$")}, {"b", string_with("x")}}}};
+    const std::pair<std::string, json> bodies[] = {
+        {kChat, {{"tools", {chat_tool(kGood), chat_tool(two)}}}},
+        {kChat, {{"response_format", json_schema(two)}}},
+        {kChat, {{"json_schema", two}}},
+        {"/completion", {{"guided_json", two}}},
+        {"/v1/responses", {{"text", {{"format", {{"type", "json_schema"}, {"schema", two}}}}}}},
+        {"/v1/messages", {{"tools", {{{"name", "f"}, {"input_schema", two}}}}}},
+    };
+    for (const auto& [path, body] : bodies) {
+        EXPECT_NE(refusal(path, body), "") << body;
+        auto checked = check_request(path, body.dump(), true);
+        ASSERT_TRUE(checked.ok()) << body << checked.error().message();
+        EXPECT_TRUE(checked->loosened.ends_with(".properties.a.pattern")) << checked->loosened;
+    }
+    EXPECT_EQ(check_request(kChat, json{{"json_schema", kGood}}.dump(), true)->loosened, "");
+    // what has other faults stays refused
+    EXPECT_FALSE(check_request(kChat, json{{"json_schema", string_with(std::string(20'000, 'x'))}}.dump(), true).ok());
+    json other = two;
+    other["properties"]["c"] = {{"type", "string"}, {"minLength", 5}, {"maxLength", 1}};
+    EXPECT_FALSE(check_request(kChat, json{{"json_schema", other}}.dump(), true).ok());
+}
+
 // API06: the engine takes a wrong type for a field that is not there
 TEST(RequestCheck, API06_constraints_of_a_wrong_form_are_refused) {
     const json forms[] = {

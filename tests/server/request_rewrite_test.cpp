@@ -119,7 +119,7 @@ TEST(RequestRewrite, what_the_engine_would_pass_over_is_refused) {
           R"("prompt_logprobs":1)", R"("use_beam_search":true)"}},
         {kChatPath,
          {R"("functions":[{"name":"f"}])", R"("function_call":{"name":"f"})", R"("modalities":["text","audio"])",
-          R"("audio":{"voice":"x"})", R"("web_search_options":{"user_location":{}})"}},
+          R"("audio":{"voice":"x"})", R"("web_search_options":{})"}},
         {kResponsesPath, {R"("conversation":"c")", R"("background":true)", R"("prompt":{"id":"p"})"}},
         {kMessagesPath, {R"("mcp_servers":[{"url":"x"}])", R"("container":"c")"}},
     };

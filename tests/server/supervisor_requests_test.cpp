@@ -75,5 +75,18 @@ TEST_F(SupervisorTest, an_engines_option_is_said_as_ours) {
     EXPECT_NE(answer->body.find("1bit serve MODEL -- --embeddings"), std::string::npos) << answer->body;
 }
 
+TEST_F(SupervisorTest, loose_patterns_let_a_schema_go_on) {
+    const std::string body =
+        R"({"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"string","pattern":"x"}}}]})";
+    start([](ServeConfig& config) { config.loose_patterns = true; });
+    auto answer = post("/apply-template", body);
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 200) << answer->body;
+    EXPECT_TRUE(answer->body.ends_with(body)) << answer->body;
+    reloaded.loose_patterns = false;
+    ASSERT_TRUE(supervisor->reload().ok());
+    expect_error(post("/apply-template", body), 400);
+}
+
 }  // namespace
 }  // namespace onebit::testing
