@@ -113,6 +113,12 @@ Result<void> apply(Settings& settings, std::string_view key, std::string_view va
         settings.region_limit = *limit;
         return {};
     }
+    if (key == "upload") {
+        const auto least = bytes(value);
+        if (!least || *least < 1) return wrong(key, "bytes such as 256K, at least 1", value);
+        settings.upload = *least;
+        return {};
+    }
     if (key == "deny") {
         const size_t slash = value.find('/');
         if (slash == 0 || slash == std::string_view::npos || slash + 1 == value.size())
@@ -127,7 +133,7 @@ Result<void> apply(Settings& settings, std::string_view key, std::string_view va
         return {};
     }
     return Error{ErrorCode::usage, "tandem settings",
-                 "owner, prefill, decode, min, segments, strict, repeat, staged, region, deny or fault",
+                 "owner, prefill, decode, min, segments, strict, repeat, staged, upload, region, deny or fault",
                  "'" + std::string(key) + "'", ""};
 }
 
@@ -156,6 +162,7 @@ std::string to_string(const Settings& settings) {
     if (settings.strict) text += ",strict=1";
     if (!settings.repeat) text += ",repeat=0";
     if (settings.staged) text += ",staged=1";
+    if (settings.upload != Settings().upload) text += ",upload=" + std::to_string(settings.upload);
     if (settings.region_limit != 0) text += ",region=" + std::to_string(settings.region_limit);
     for (const auto& denied : settings.deny) text += ",deny=" + denied;
     if (settings.fault.kind != Fault::Kind::none)

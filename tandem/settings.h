@@ -33,15 +33,17 @@ struct Settings {
     std::string decode;       // the owner when empty
     int64_t min_tokens = 32;  // graphs of at least so many tokens are prefill
     Segments segments = Segments::automatic;
-    bool strict = false;            // a graph that its member cannot run is an error
-    bool staged = false;            // inputs go with the graph even where the CPU could write them at once: for tests
-    bool repeat = true;             // after a failure the graph is repeated on another member
+    bool strict = false;  // a graph that its member cannot run is an error
+    bool staged = false;  // inputs go with the graph even where the CPU could write them at once: for tests
+    bool repeat = true;   // after a failure the graph is repeated on another member
+    // Inputs of so many bytes are written by a transfer of their own, where a copy beside the graph costs more.
+    uint64_t upload = uint64_t{256} << 10;
     uint64_t region_limit = 0;      // bytes of one buffer at most; 0: what the members report
     std::vector<std::string> deny;  // "DEVICE/OP": the device is taken not to support the op
     Fault fault;
 };
 
-// "owner=Vulkan0,prefill=CUDA0,decode=Vulkan0,min=512,segments=always,strict=1,repeat=0,region=16M,deny=CPU/SWIGLU,
+// "owner=Vulkan0,prefill=CUDA0,decode=Vulkan0,min=512,segments=always,strict=1,repeat=0,upload=1M,region=16M,deny=CPU/SWIGLU,
 // fault=compute/CPU/3/1". Error usage names the key, what it takes and the keys there are.
 Result<Settings> parse_settings(std::string_view text);
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <thread>
 
 #include "base/log.h"
 #include "tandem/forced_member.h"
@@ -23,24 +22,14 @@ uint64_t microseconds_since(Clock::time_point start) {
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
 }
 
-// The mask and the rows of a large ubatch are megabytes, which one thread would copy at a fraction of the memory's
-// speed.
-void copy(char* to, const void* from, size_t bytes) {
-    constexpr size_t share = size_t{1} << 20;
-    const size_t threads = std::min<size_t>({bytes / share, 4, std::max(1u, std::thread::hardware_concurrency() / 2)});
-    if (threads < 2) {
-        std::memcpy(to, from, bytes);
-        return;
-    }
-    const size_t part = (bytes / threads + 63) & ~size_t{63};
-    std::vector<std::thread> others;
-    for (size_t i = 1; i < threads; ++i)
-        others.emplace_back([=] {
-            const size_t begin = i * part, end = std::min(begin + part, bytes);
-            if (begin < end) std::memcpy(to + begin, static_cast<const char*>(from) + begin, end - begin);
-        });
-    std::memcpy(to, from, std::min(part, bytes));
-    for (std::thread& other : others) other.join();
+// The scheduler's copies of inputs, which are not allocated yet, stay as they are while the graph runs, so that it can
+// run again after a failure.
+void hold_inputs(ggml_cgraph* graph) {
+    for (int i = 0; i < graph->n_nodes; ++i)
+        for (ggml_tensor* source : graph->nodes[i]->src)
+            if (source != nullptr && source->op == GGML_OP_NONE && source->buffer == nullptr &&
+                source->data == nullptr && source->view_src == nullptr)
+                source->flags |= GGML_TENSOR_FLAG_OUTPUT;
 }
 
 // A sample of the row: what is not a number in a hidden state reaches all logits, and looking at each of 150,000 of
@@ -172,8 +161,30 @@ bool Stream::keep(SharedBuffer& shared, size_t offset, const void* data, size_t 
         refused_ = true;
         return false;
     }
-    copy(memory, data, size);
+    const auto start = Clock::now();
+    std::memcpy(memory, data, size);
+    tandem_.counters().staged_bytes += size;
+    tandem_.counters().staged_us += microseconds_since(start);
     writes_.push_back({&shared, offset, size, memory});
+    return true;
+}
+
+bool Stream::upload(SharedBuffer& shared, size_t offset, const void* data, size_t size) {
+    if (std::find(busy_.begin(), busy_.end(), true) != busy_.end()) return false;
+    const auto overlaps = [&](const Write& write) {
+        return write.shared == &shared && write.offset < offset + size && offset < write.offset + write.bytes;
+    };
+    if (!consumed_ && std::any_of(writes_.begin(), writes_.end(), overlaps)) return false;
+    const size_t member = tandem_.pinning_member();
+    if (member > 0) return shared.regions[member - 1]->write(offset, data, size);
+    if (last_ > 0) return false;
+    ggml_tensor tensor = bytes_of(shared.buffer, shared.owner_base + offset, size);
+    try {
+        ggml_backend_tensor_set_async(backends_[0].get(), &tensor, data, 0, size);
+        ggml_backend_synchronize(backends_[0].get());
+    } catch (const std::exception& exception) {
+        lost(0, exception);
+    }
     return true;
 }
 
@@ -392,8 +403,10 @@ ggml_status Stream::repeat(ggml_cgraph* graph, const Plan& plan, size_t failed_m
 void Stream::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* parameters) {
     last_graph_ = nullptr;
     if (graph->n_nodes == 0) return;
-    const Plan plan = tandem_.plan(graph);
-    const bool by_owner = plan.pieces.size() == 1 && plan.pieces.front().member == 0;
+    // One order of the nodes whoever runs the graph: the scheduler's plan of the memory then fits the graphs of every
+    // phase. Another plan is a wait for the graph before, while which the mask could be filled.
+    const bool by_owner = tandem_.owner_takes_part();
+    if (tandem_.members() > 1 && tandem_.settings().repeat) hold_inputs(graph);
     std::vector<ggml_tensor*> nodes;
     for (size_t i = 0; i < tandem_.members(); ++i) {
         ggml_backend_t backend = backends_[i].get();
@@ -402,7 +415,7 @@ void Stream::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* pa
             backend->iface.graph_optimize(backend, graph, parameters);
             continue;
         }
-        // any member may have to run the graph: its wishes for the allocation count, its order of the nodes does not
+        // its wishes for the allocation count, since it may have to run the graph
         nodes.assign(graph->nodes, graph->nodes + graph->n_nodes);
         ggml_cgraph ordered = *graph;
         ordered.nodes = nodes.data();

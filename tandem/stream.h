@@ -16,8 +16,8 @@
 
 namespace onebit::tandem {
 
-// One thread at a time, as every ggml backend; keep(), deliver_now() and forget() are called with the tandem's mutex
-// held.
+// One thread at a time, as every ggml backend; keep(), upload(), deliver_now() and forget() are called with the
+// tandem's mutex held.
 class Stream {
 public:
     // Null and a log line when a member cannot open a backend of its own.
@@ -39,6 +39,9 @@ public:
 
     // Keeps an input of the next graph. False when it must be written at once by the caller, and only so.
     bool keep(SharedBuffer& shared, size_t offset, const void* data, size_t size);
+    // Writes a large input of the next graph at once, from the pinned memory where it lies as a rule. False when it was
+    // not written.
+    bool upload(SharedBuffer& shared, size_t offset, const void* data, size_t size);
     // Writes what waits, complete on return; it stays kept for a repeat.
     void deliver_now();
     void forget(const SharedBuffer& shared);

@@ -118,6 +118,7 @@ Result<void> Tandem::open() {
     auto decode = member_of(settings_.decode);
     if (!decode) return std::move(decode).error();
     rule_ = {*prefill, *decode, settings_.min_tokens, settings_.segments, settings_.strict};
+    owner_takes_part_ = *prefill == 0 || *decode == 0;
 
     for (const auto& denied : settings_.deny) {
         const size_t slash = denied.find('/');
@@ -155,9 +156,13 @@ Result<void> Tandem::check_sharing() {
     return {};
 }
 
+size_t Tandem::pinning_member() const {
+    const size_t member = rule().decode;
+    return ggml_backend_dev_host_buffer_type(device(member)) != nullptr ? member : 0;
+}
+
 ggml_backend_buffer_type_t Tandem::host_buffer_type() const {
-    ggml_backend_buffer_type_t type = ggml_backend_dev_host_buffer_type(device(rule().decode));
-    return type != nullptr ? type : ggml_backend_dev_host_buffer_type(device(0));
+    return ggml_backend_dev_host_buffer_type(device(pinning_member()));
 }
 
 bool Tandem::supports(size_t member, const ggml_tensor* node) const {
@@ -185,6 +190,7 @@ void Tandem::set_route(size_t prefill, size_t decode, int64_t min_tokens) {
     rule_.prefill = prefill;
     rule_.decode = decode;
     rule_.min_tokens = min_tokens;
+    if (prefill == 0 || decode == 0) owner_takes_part_ = true;
     ++rule_version_;
 }
 
@@ -272,6 +278,11 @@ void Tandem::write(SharedBuffer& shared, ggml_tensor* tensor, const void* data, 
     if (keep && shared.buffer->usage == GGML_BACKEND_BUFFER_USAGE_COMPUTE && size > 0) {
         const std::lock_guard lock(mutex_);
         Stream* stream = thread_stream();
+        if (stream != nullptr && shared.host == nullptr && size >= settings_.upload &&
+            stream->upload(shared, shared.offset_of(tensor) + offset, data, size)) {
+            ++counters_->direct_writes;
+            return;
+        }
         if (stream != nullptr && stream->keep(shared, shared.offset_of(tensor) + offset, data, size)) {
             if (shared.host == nullptr) {
                 ++counters_->staged_writes;
@@ -348,6 +359,8 @@ Counts Tandem::counts() const {
     counts.refused = counters_->refused;
     counts.staged_writes = counters_->staged_writes;
     counts.direct_writes = counters_->direct_writes;
+    counts.staged_bytes = counters_->staged_bytes;
+    counts.staged_us = counters_->staged_us;
     counts.shadow_builds = counters_->shadow_builds;
     counts.shadow_hits = counters_->shadow_hits;
     counts.shared_bytes = counters_->shared_bytes;

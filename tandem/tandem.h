@@ -41,6 +41,8 @@ public:
     ggml_backend_dev_t device(size_t member) const { return devices_[member]; }
     const char* member_name(size_t member) const { return names_[member].c_str(); }
 
+    // Whose host memory the programs' inputs and results lie in.
+    size_t pinning_member() const;
     // Host memory for results: pinned for the member that makes tokens, which copies one row of logits each. Null:
     // none.
     ggml_backend_buffer_type_t host_buffer_type() const;
@@ -49,6 +51,8 @@ public:
     bool supports(size_t member, const ggml_tensor* node) const;
     // Pure: the same graph has the same plan until route_version() changes or a member is dropped.
     Plan plan(const ggml_cgraph* graph) const;
+    // Whether the owner runs a phase of the route or of an earlier one.
+    bool owner_takes_part() const { return owner_takes_part_.load(std::memory_order_relaxed); }
     // Another route from the next graph on: members by number, and the tokens from which on a graph is prefill.
     void set_route(size_t prefill, size_t decode, int64_t min_tokens);
     // Changes with set_route() and with the calling thread's ForcedMember.
@@ -110,6 +114,7 @@ private:
     mutable std::mutex rule_mutex_;
     RouteRule rule_;
     std::atomic<uint64_t> rule_version_{0};
+    std::atomic<bool> owner_takes_part_{false};
     size_t alignment_ = 1, max_size_ = 0;
     std::vector<std::pair<size_t, std::string>> denied_;
     std::unique_ptr<Counters> counters_;

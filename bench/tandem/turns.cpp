@@ -317,7 +317,8 @@ int main(int argc, char** argv) {
         std::ostringstream line;
         line << R"({"kind":"counts","tandem":")" << counts.tandem << R"(","handoffs":)" << counts.handoffs
              << R"(,"handoff_us":)" << counts.handoff_us << R"(,"staged":)" << counts.staged_writes << R"(,"direct":)"
-             << counts.direct_writes << R"(,"shadow_builds":)" << counts.shadow_builds << R"(,"shadow_hits":)"
+             << counts.direct_writes << R"(,"staged_bytes":)" << counts.staged_bytes << R"(,"staged_us":)"
+             << counts.staged_us << R"(,"shadow_builds":)" << counts.shadow_builds << R"(,"shadow_hits":)"
              << counts.shadow_hits << R"(,"shared_bytes":)" << counts.shared_bytes << R"(,"repeats":)" << counts.repeats
              << R"(,"members":[)";
         for (const auto& member : counts.members)

@@ -17,10 +17,12 @@ struct Unit {
     __attribute__((always_inline)) float weight(uint32_t i) const { return q[i] * scale[i / 8] + offset[i / 8]; }
 };
 
-using uint32_aligned2 = uint32_t __attribute__((aligned(2)));
-
-// Four bytes at an even address.
-INLINE uint32_t load_word(GLOBAL const uint8_t* from) { return *reinterpret_cast<GLOBAL const uint32_aligned2*>(from); }
+// Four bytes at an even address: NVIDIA has no load of a word there.
+struct __attribute__((packed, aligned(2))) Word {
+    uint32_t value;
+};
+static_assert(alignof(Word) == 2);
+INLINE uint32_t load_word(GLOBAL const uint8_t* from) { return reinterpret_cast<GLOBAL const Word*>(from)->value; }
 INLINE float load_half(GLOBAL const uint8_t* from) {
     return static_cast<float>(*reinterpret_cast<GLOBAL const float16*>(from));
 }

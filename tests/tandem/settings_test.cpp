@@ -16,7 +16,8 @@ TEST(TandemSettings, TheOwnerAloneIsEnough) {
 
 TEST(TandemSettings, EverythingSurvivesTheWayThroughText) {
     const std::string text =
-        "owner=Vulkan0,prefill=CUDA0,decode=Vulkan0,min=512,segments=always,strict=1,repeat=0,region=16777216,"
+        "owner=Vulkan0,prefill=CUDA0,decode=Vulkan0,min=512,segments=always,strict=1,repeat=0,upload=4096,region="
+        "16777216,"
         "deny=CPU/SWIGLU,deny=Vulkan0/ADD,fault=nan/CUDA0/3/2";
     const auto settings = parse_settings(text);
     ASSERT_TRUE(settings.ok()) << settings.error().message();
@@ -46,12 +47,27 @@ TEST(TandemSettings, EveryFaultHasAName) {
 }
 
 TEST(TandemSettings, WrongTextIsRefusedByName) {
-    for (const char* text :
-         {"", "prefill=A", "owner", "owner=A,min=0", "owner=A,min=-1",
-          "owner=A,min=", "owner=A,min=9999999999999999999999", "owner=A,region=4095",
-          "owner=A,region=99999999999999999G", "owner=A,region=M", "owner=A,segments=some", "owner=A,strict=2",
-          "owner=A,deny=CPU", "owner=A,deny=/ADD", "owner=A,fault=compute", "owner=A,fault=melt/CPU",
-          "owner=A,fault=compute/CPU/x", "owner=A,fault=compute/CPU/1/1/1", "owner=A,colour=red"}) {
+    for (const char* text : {"",
+                             "prefill=A",
+                             "owner",
+                             "owner=A,min=0",
+                             "owner=A,min=-1",
+                             "owner=A,min=",
+                             "owner=A,min=9999999999999999999999",
+                             "owner=A,region=4095",
+                             "owner=A,upload=0",
+                             "owner=A,upload=x",
+                             "owner=A,region=99999999999999999G",
+                             "owner=A,region=M",
+                             "owner=A,segments=some",
+                             "owner=A,strict=2",
+                             "owner=A,deny=CPU",
+                             "owner=A,deny=/ADD",
+                             "owner=A,fault=compute",
+                             "owner=A,fault=melt/CPU",
+                             "owner=A,fault=compute/CPU/x",
+                             "owner=A,fault=compute/CPU/1/1/1",
+                             "owner=A,colour=red"}) {
         const auto settings = parse_settings(text);
         ASSERT_FALSE(settings.ok()) << text;
         EXPECT_EQ(settings.error().code, ErrorCode::usage) << text;

@@ -240,7 +240,19 @@ TEST_F(TandemOnVulkan, EachMemberAloneAndSplit) {
     EXPECT_EQ(run_model("owner=Vulkan0,decode=CPU,min=1,staged=1", options).logits, vulkan.logits)
         << "inputs with the graph";
     EXPECT_GT(tandem_counts().back().staged_writes, 8u);
+    EXPECT_EQ(run_model("owner=Vulkan0,decode=CPU,min=1,staged=1,upload=1K", options).logits, vulkan.logits)
+        << "large inputs at once, small ones with the graph";
+    EXPECT_GT(tandem_counts().back().staged_writes, 8u);
+    EXPECT_GT(tandem_counts().back().direct_writes, 8u);
     for (const Counts& counts : tandem_counts()) EXPECT_EQ(counts.shared_bytes, 0u);
+}
+
+// Another plan at each ubatch would be a wait for the graph before it. llama.cpp aborts there when it is asked to.
+TEST_F(TandemOnVulkan, OnePlanOfTheMemoryServesBothPhases) {
+    ::setenv("GGML_SCHED_DEBUG_REALLOC", "1", 1);
+    const ModelRun run = run_model("owner=Vulkan0,decode=CPU,min=16", {.prompt = 40, .answer = 3});
+    ::unsetenv("GGML_SCHED_DEBUG_REALLOC");
+    EXPECT_FALSE(run.failed);
 }
 
 // Software Vulkan binds 128 MiB of a tensor at most: some graphs go to the guest then, which is right too.

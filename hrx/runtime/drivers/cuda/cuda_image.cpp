@@ -19,6 +19,8 @@ public:
     }
 
     Result<Kernel> find(const std::string& name) override {
+        // libcuda has another error for it
+        if (name.empty()) return Error{ErrorCode::not_found, "kernel ''", "one that the image holds", "no name", ""};
         const ContextScope scope(context_);
         CUfunction function = nullptr;
         const CUresult found = api().cuModuleGetFunction(&function, module_, name.c_str());
