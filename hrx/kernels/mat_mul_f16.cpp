@@ -99,27 +99,40 @@ INLINE void mat_mul_ahead(const MatMul& a, uint32_t columns) {
         reinterpret_cast<GLOBAL const float16*>(operands.weights) + uint64_t{first_row} * a.weight_stride[0],
         a.weight_stride[0], a.rows - first_row};
     const uint32_t lds = lds_address(dynamic_lds()), steps = divide_up(columns, stage_columns);
-    const auto copy_step = [&](uint32_t step) __attribute__((always_inline)) {
-        const uint32_t to = lds + step % stages * stage_bytes;
-        if (step < steps) {
-            copy_lines_ahead<tile_vectors>(vectors, to, step * stage_columns, columns);
-            copy_lines_ahead<tile_rows>(rows, to + tile_vectors * line_bytes, step * stage_columns, columns);
-        }
+    const auto stage_of = [&](uint32_t step) __attribute__((always_inline)) {
+        return lds + step % stages * stage_bytes;
+    };
+    const auto copy_vectors = [&](uint32_t step) __attribute__((always_inline)) {
+        if (step < steps) copy_lines_ahead<tile_vectors>(vectors, stage_of(step), step * stage_columns, columns);
+    };
+    const auto copy_rows = [&](uint32_t step) __attribute__((always_inline)) {
+        const uint32_t to = stage_of(step) + tile_vectors * line_bytes;
+        if (step < steps) copy_lines_ahead<tile_rows>(rows, to, step * stage_columns, columns);
         end_group();
     };
     float8 sums[4][4] = {};
 #pragma unroll
-    for (uint32_t step = 0; step < stages - 1; ++step) copy_step(step);
+    for (uint32_t step = 0; step < stages - 1; ++step) {
+        copy_vectors(step);
+        copy_rows(step);
+    }
+    wait_for_groups<stages - 2>();
+    barrier();
+    constexpr uint32_t parts = stage_columns / 16;
+    Fragments f[2];
+    load_fragments(stage_of(0), 0, f[0]);
     for (uint32_t step = 0; step < steps; ++step) {
-        wait_for_groups<stages - 2>();
-        barrier();
-        copy_step(step + stages - 1);
-        const uint32_t stage = lds + step % stages * stage_bytes;
-        Fragments f[2];
-        load_fragments(stage, 0, f[0]);
 #pragma unroll
-        for (uint32_t k = 0; k < stage_columns / 16; ++k) {
-            if (k + 1 < stage_columns / 16) load_fragments(stage, k + 1, f[(k + 1) % 2]);
+        for (uint32_t k = 0; k < parts; ++k) {
+            // the first part of the next step is read while the last of this one is multiplied
+            if (k + 1 == parts) {
+                wait_for_groups<stages - 2>();
+                barrier();
+            }
+            load_fragments(stage_of(step + (k + 1) / parts), (k + 1) % parts, f[(k + 1) % 2]);
+            // into the stage before this one, which every wave has left
+            if (k == 0) copy_vectors(step + stages - 1);
+            if (k == 1) copy_rows(step + stages - 1);
 #pragma unroll
             for (uint32_t i = 0; i < 16; ++i) {
                 const uint32_t m = i / 4, n = i % 4;
