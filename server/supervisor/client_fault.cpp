@@ -41,6 +41,8 @@ constexpr std::string_view kBegins[] = {
     "Failed to parse messages: ",
     "Failed to parse tools: ",
     "Failed to parse tool call arguments as JSON",
+    // common/json-schema.cpp
+    "JSON schema error at ",
     "Unknown reasoning format: ",
     "Cannot specify grammar with tools",
     "Cannot specify both content and content_parts",

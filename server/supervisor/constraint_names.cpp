@@ -88,7 +88,7 @@ Result<std::string> grammar_of_choices(const JsonView& value, const std::string&
 // What `format` of Ollama asks for.
 Result<Form> form_of_format(const JsonView& value) {
     if (value.kind() == Kind::object) return Form::json;
-    if (value.text() == "\"json\"") return Form::object;
+    if (value.is("json")) return Form::object;
     return wrong_field("format", "json or a JSON schema", value.described());
 }
 

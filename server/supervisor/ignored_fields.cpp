@@ -22,12 +22,12 @@ bool never(const JsonView&) { return false; }
 bool only_text(const JsonView& modalities) {
     if (modalities.kind() != Kind::array) return false;
     for (JsonView::Walk walk = modalities.walk(); walk.next();)
-        if (walk.value().text() != "\"text\"") return false;
+        if (!walk.value().is("text")) return false;
     return true;
 }
 
 // A choice of functions that asks for no call.
-bool calls_none(const JsonView& choice) { return choice.text() == "\"none\"" || choice.text() == "\"auto\""; }
+bool calls_none(const JsonView& choice) { return choice.is("none") || choice.is("auto"); }
 
 struct Ignored {
     std::string_view name;

@@ -89,6 +89,14 @@ std::string JsonView::string() const {
     return is_string() && text_.size() >= 2 ? unescaped(text_.substr(1, text_.size() - 2)) : std::string();
 }
 
+bool JsonView::is(std::string_view characters) const {
+    if (!is_string() || text_.size() < 2) return false;
+    const std::string_view written = text_.substr(1, text_.size() - 2);
+    // no escape is longer than six characters for one byte
+    if (written.size() < characters.size() || written.size() > characters.size() * 6) return false;
+    return written == characters || (written.find('\\') != std::string_view::npos && string() == characters);
+}
+
 double JsonView::number() const {
     if (kind_ != Kind::number) return 0;
     double value = 0;

@@ -22,6 +22,8 @@ public:
     bool is_null() const { return kind_ == Kind::null; }
     bool is_string() const { return kind_ == Kind::string; }
     bool is_true() const { return text_ == "true"; }
+    // A string of these characters, however it is escaped.
+    bool is(std::string_view characters) const;
     bool is_integer() const;  // a number without fraction and exponent, of any size
 
     // The characters of a string, escapes resolved; empty for other kinds. Cost: linear.

@@ -43,11 +43,11 @@ Result<void> part_of_content(const JsonView& part, const std::string& path, Json
         if (walk.named("refusal")) refusal = unless_null(value);
     }
     if (!type) return missing(path + ".type", "text or image_url");
-    if (type->text() == "\"refusal\"" && refusal && refusal->is_string()) {
+    if (type->is("refusal") && refusal && refusal->is_string()) {
         edits.replace(part, R"({"type":"text","text":)" + std::string(refusal->text()) + "}");
         return {};
     }
-    if (type->text() == "\"text\"" && (!text || !text->is_string()))
+    if (type->is("text") && (!text || !text->is_string()))
         return text ? wrong_field(path + ".text", "a string", text->described()) : missing(path + ".text", "a string");
     if (null) edits.cut_nulls(part);
     return {};
@@ -102,7 +102,7 @@ Result<void> chat_message(const JsonView& message, const std::string& path, Json
         ONEBIT_RETURN_IF_ERROR(
             each_object(*calls, path + ".tool_calls",
                         [&](const JsonView& call, const std::string& where) { return tool_call(call, where, edits); }));
-    if (!refusal || !refusal->is_string() || calls || role->text() != "\"assistant\"") return {};
+    if (!refusal || !refusal->is_string() || calls || !role->is("assistant")) return {};
     if (!content) edits.insert(message, "content", refusal->text());
     if (content && content->is_null()) edits.replace(*content, std::string(refusal->text()));
     return {};
@@ -159,7 +159,7 @@ Result<void> one_tool(RequestRoute route, const JsonView& tool, const std::strin
         return tool.member("name") ? Result<void>{} : missing(path + ".name", "a string");
     }
     if (!type) return missing(path + ".type", "function");
-    if (type->text() != "\"function\"") return {};
+    if (!type->is("function")) return {};
     if (route == kResponsesRoute) return tool.member("name") ? Result<void>{} : missing(path + ".name", "a string");
     const auto function = tool.member("function");
     if (!function) return missing(path + ".function", "an object with name, description and parameters");

@@ -41,6 +41,7 @@ TEST(ClientFault, messages_that_only_a_request_leads_to) {
              "Failed to parse messages: Missing 'role' in message: {}",
              "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
              "Cannot use both json_schema and grammar",
+             "JSON schema error at #/properties/b: schema must be an object",
          }) {
         auto fault = client_fault("/v1/completions", engine_error(message));
         ASSERT_TRUE(fault) << message;

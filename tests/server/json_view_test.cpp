@@ -85,6 +85,16 @@ TEST(JsonView, the_last_member_of_a_name_counts_and_null_is_none) {
     EXPECT_FALSE(JsonView("[1]").member("a"));
 }
 
+TEST(JsonView, a_string_is_the_same_however_it_is_escaped) {
+    for (const char* text : {R"("auto")", R"("\u0061uto")", R"("\u0061\u0075\u0074\u006F")", R"( "aut\u006f" )"})
+        EXPECT_TRUE(JsonView(text).is("auto")) << text;
+    for (const char* text :
+         {R"("aut")", R"("autos")", R"("\\u0061uto")", R"("\u0061")", R"("")", "auto", "null", "[\"auto\"]", "\""})
+        EXPECT_FALSE(JsonView(text).is("auto")) << text;
+    EXPECT_TRUE(JsonView(R"("")").is(""));
+    EXPECT_TRUE(JsonView(R"("\/\u0000")").is(std::string_view("/\0", 2)));
+}
+
 TEST(JsonView, values_are_described_shortly) {
     EXPECT_EQ(JsonView("-5").described(), "-5");
     EXPECT_EQ(JsonView("true").described(), "true");

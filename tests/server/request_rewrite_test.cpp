@@ -70,6 +70,23 @@ TEST(RequestRewrite, forms_of_other_servers_become_the_engines) {
     }
 }
 
+// JSON lets any letter be written as an escape, in values as in names.
+TEST(RequestRewrite, a_value_means_the_same_however_it_is_escaped) {
+    const auto with = [](const std::string& members) {
+        return R"({"messages":[{"role":"user","content":"x"}],)" + members + "}";
+    };
+    expect_sent(kChatPath, with(R"("format":"js\u006fn")"), with(R"("json_schema":{"type":"object"})"));
+    expect_same(kChatPath, with(R"("modalities":["t\u0065xt"])"));
+    expect_same(kChatPath, with(R"("function_call":"n\u006fne")"));
+    expect_refused(kChatPath, with(R"("tools":[{"type":"functi\u006fn"}])"), "tools[0].function'");
+    expect_refused(kChatPath, R"({"messages":[{"role":"user","content":[{"type":"t\u0065xt"}]}]})",
+                   "messages[0].content[0].text'");
+    expect_sent(
+        kChatPath,
+        R"({"messages":[{"role":"assist\u0061nt","refusal":"no"},{"role":"assistant","content":[{"type":"refus\u0061l","refusal":"n"}]}]})",
+        R"({"messages":[{"content":"no","role":"assistant","refusal":"no"},{"role":"assistant","content":[{"type":"text","text":"n"}]}]})");
+}
+
 TEST(RequestRewrite, forms_that_cannot_be_held_are_refused_by_their_own_name) {
     for (const char* path : {kChatPath, kCompletionPath}) {
         expect_refused(path, R"({"guided_regex":"a+"})", "guided_regex': expected none, found a regular expression");
