@@ -131,10 +131,11 @@ Result<void> run_server(ServerContext context) {
         if (!target.ok()) return target.error();
         model = target->id;
     }
+    // a signal must not end the process before its folder is removed
+    SignalPipe signals;
     Result<EngineFolder> folder = EngineFolder::create();
     if (!folder.ok()) return folder.error();
 
-    SignalPipe signals;
     std::atomic<bool> cancel{false};
     EngineFactory factory;
     factory.program = context.program;

@@ -251,6 +251,10 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
     const FatalRequests::Key key = FatalRequests::key_of(here.path, body);
     auto turn = looks ? std::optional<FatalRequests::Turn>(std::in_place)
                       : fatal_.wait_for_turn(key, kTurnWait, [&] { return draining_ || gone(); });
+    if (!turn && draining_ && !gone()) {
+        record.status = 503;
+        return answer_stopping(response);
+    }
     if (!turn)
         return refuse(response,
                       gone()

@@ -237,6 +237,34 @@ TEST_F(ServerTest, engines_that_do_not_speak_http_well) {
     EXPECT_TRUE(wait_until([&] { return in_flight() == 0; }));
 }
 
+TEST_F(ServerTest, a_request_that_waits_for_its_turn_is_told_that_the_server_stops) {
+    Server server(model);
+    ASSERT_TRUE(server.ready()) << server.log();
+    const std::string held = R"({"stream":true,"events":3,"hold":true})";
+    const std::string path = "/v1/chat/completions", other = R"({"stream":true,"events":4,"hold":true})";
+    {
+        RawClient first(server.port), second(server.port);
+        ASSERT_TRUE(first.send(raw_post(path, held)) && second.send(raw_post(path, other)));
+        ASSERT_TRUE(first.read_until("{\"n\":0}") && second.read_until("{\"n\":0}"));
+        ::kill(server.engine(), SIGKILL);
+        ASSERT_TRUE(first.read_until("engine_failed") && second.read_until("engine_failed"));
+    }
+    ASSERT_TRUE(server.ready()) << server.log();
+    RawClient runs(server.port), waits(server.port);
+    ASSERT_TRUE(runs.send(raw_post(path, held)));
+    ASSERT_TRUE(runs.read_until("{\"n\":0}"));
+    ASSERT_TRUE(waits.send(raw_post(path, other)));
+    ASSERT_TRUE(wait_until(
+        [&] { return json::parse(server.client().Get("/onebit/ps")->body)["requests_in_flight"].get<int>() == 3; }));
+    ::kill(server.pid, SIGTERM);
+    ASSERT_TRUE(waits.read_to_end());
+    EXPECT_TRUE(waits.text.starts_with("HTTP/1.1 503 ")) << waits.text;
+    EXPECT_NE(waits.text.find("the server is stopping"), std::string::npos) << waits.text;
+    runs.close();
+    ASSERT_TRUE(wait_until([&] { return server.ended(); })) << server.log();
+    EXPECT_EQ(server.code, 0);
+}
+
 TEST_F(ServerTest, SIGTERM_drains_and_ends_with_zero) {
     Server server(model);
     ASSERT_TRUE(server.ready()) << server.log();
