@@ -29,7 +29,10 @@ struct Counts {
     uint64_t repeats = 0;                           // graphs run again on another member after a failure
     uint64_t refused = 0;                           // graphs that no member could run, or strict allowed none
     uint64_t staged_writes = 0, direct_writes = 0;  // inputs delivered with the graph, and at once
-    uint64_t staged_bytes = 0, staged_us = 0;       // of the former, and copying them into host memory
+    uint64_t staged_bytes = 0;                      // of the former
+    // Of the calling thread: choosing members and orders, handing inputs over, handing graphs over, waiting for
+    // members.
+    uint64_t plan_us = 0, input_us = 0, submit_us = 0, wait_us = 0;
     uint64_t shadow_builds = 0, shadow_hits = 0;
     uint64_t shared_bytes = 0, shared_buffers = 0;
     std::map<std::string, uint64_t> fallbacks;  // reason: graphs that did not run whole on the member of their phase
@@ -52,7 +55,8 @@ struct MemberCounters {
 struct Counters {
     std::vector<MemberCounters> members;
     std::atomic<uint64_t> handoffs{0}, handoff_us{0}, repeats{0}, refused{0}, staged_writes{0}, direct_writes{0},
-        staged_bytes{0}, staged_us{0}, shadow_builds{0}, shadow_hits{0}, shared_bytes{0}, shared_buffers{0};
+        staged_bytes{0}, plan_us{0}, input_us{0}, submit_us{0}, wait_us{0}, shadow_builds{0}, shadow_hits{0},
+        shared_bytes{0}, shared_buffers{0};
     explicit Counters(size_t count) : members(count) {}
 
     // True the first time for this reason.

@@ -22,6 +22,19 @@ uint64_t microseconds_since(Clock::time_point start) {
     return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
 }
 
+// Adds the time of its scope.
+class Stopwatch {
+public:
+    explicit Stopwatch(std::atomic<uint64_t>& total) : total_(total) {}
+    Stopwatch(const Stopwatch&) = delete;
+    Stopwatch& operator=(const Stopwatch&) = delete;
+    ~Stopwatch() { total_ += microseconds_since(start_); }
+
+private:
+    std::atomic<uint64_t>& total_;
+    Clock::time_point start_ = Clock::now();
+};
+
 // The scheduler's copies of inputs, which are not allocated yet, stay as they are while the graph runs, so that it can
 // run again after a failure.
 void hold_inputs(ggml_cgraph* graph) {
@@ -71,6 +84,7 @@ Stream::~Stream() {
 }
 
 Plan& Stream::plan_for(ggml_cgraph* graph) {
+    const Stopwatch watch(tandem_.counters().plan_us);
     size_t dropped = 0;
     for (const auto& member : tandem_.counters().members) dropped += member.dropped.load(std::memory_order_relaxed);
     const ggml_tensor* first = graph->nodes[0];
@@ -113,6 +127,7 @@ void Stream::mark_busy() {
 
 void Stream::wait(size_t member) {
     if (!busy_[member]) return;
+    const Stopwatch watch(tandem_.counters().wait_us);
     Tandem::mark_running(member + 1);
     try {
         ggml_backend_synchronize(backends_[member].get());
@@ -161,10 +176,9 @@ bool Stream::keep(SharedBuffer& shared, size_t offset, const void* data, size_t 
         refused_ = true;
         return false;
     }
-    const auto start = Clock::now();
+    const Stopwatch watch(tandem_.counters().input_us);
     std::memcpy(memory, data, size);
     tandem_.counters().staged_bytes += size;
-    tandem_.counters().staged_us += microseconds_since(start);
     writes_.push_back({&shared, offset, size, memory});
     return true;
 }
@@ -175,6 +189,7 @@ bool Stream::upload(SharedBuffer& shared, size_t offset, const void* data, size_
         return write.shared == &shared && write.offset < offset + size && offset < write.offset + write.bytes;
     };
     if (!consumed_ && std::any_of(writes_.begin(), writes_.end(), overlaps)) return false;
+    const Stopwatch watch(tandem_.counters().input_us);
     const size_t member = tandem_.pinning_member();
     if (member > 0) return shared.regions[member - 1]->write(offset, data, size);
     if (last_ > 0) return false;
@@ -191,6 +206,7 @@ bool Stream::upload(SharedBuffer& shared, size_t offset, const void* data, size_
 // again: the whole set, as it was for the first run, for a repeat.
 void Stream::deliver(size_t member, bool again) {
     const std::lock_guard lock(tandem_.mutex());
+    const Stopwatch watch(tandem_.counters().input_us);
     bool queued = false;
     for (size_t i = again ? 0 : delivered_; i < writes_.size(); ++i) {
         const Write& write = writes_[i];
@@ -241,6 +257,7 @@ void Stream::forget(const SharedBuffer& shared) {
 }
 
 ggml_status Stream::run(size_t member, ggml_cgraph* graph, uint64_t uid) {
+    const Stopwatch watch(tandem_.counters().submit_us);
     ggml_status status = GGML_STATUS_FAILED;
     try {
         if (member == 0) {
@@ -403,6 +420,7 @@ ggml_status Stream::repeat(ggml_cgraph* graph, const Plan& plan, size_t failed_m
 void Stream::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* parameters) {
     last_graph_ = nullptr;
     if (graph->n_nodes == 0) return;
+    const Stopwatch watch(tandem_.counters().plan_us);
     // One order of the nodes whoever runs the graph: the scheduler's plan of the memory then fits the graphs of every
     // phase. Another plan is a wait for the graph before, while which the mask could be filled.
     const bool by_owner = tandem_.owner_takes_part();

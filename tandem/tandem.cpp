@@ -204,6 +204,10 @@ void Tandem::drop(size_t member) {
         log_error("tandem", name_ + ": " + member_name(member) + " failed repeatedly and is not used any more");
 }
 
+size_t Tandem::alignment() const {
+    return std::max(alignment_, ggml_backend_buft_get_alignment(ggml_backend_dev_buffer_type(device(0))));
+}
+
 size_t Tandem::alloc_size(const ggml_tensor* tensor) const {
     size_t size = 0;
     for (size_t i = 0; i < members(); ++i)
@@ -227,7 +231,7 @@ Result<ggml_backend_buffer_t> Tandem::allocate(size_t size) {
     shared->owner_base = static_cast<char*>(ggml_backend_buffer_get_base(*allocated));
     shared->host = settings_.staged ? nullptr : static_cast<char*>(owner_->host(*allocated));
     shared->size = size;
-    shared->layout = std::make_unique<LayoutManifest>(size, alignment_);
+    shared->layout = std::make_unique<LayoutManifest>(size, alignment());
     const auto fail = [&](Error error) {
         shared->regions.clear();
         ggml_backend_buffer_free(*allocated);
@@ -360,7 +364,10 @@ Counts Tandem::counts() const {
     counts.staged_writes = counters_->staged_writes;
     counts.direct_writes = counters_->direct_writes;
     counts.staged_bytes = counters_->staged_bytes;
-    counts.staged_us = counters_->staged_us;
+    counts.plan_us = counters_->plan_us;
+    counts.input_us = counters_->input_us;
+    counts.submit_us = counters_->submit_us;
+    counts.wait_us = counters_->wait_us;
     counts.shadow_builds = counters_->shadow_builds;
     counts.shadow_hits = counters_->shadow_hits;
     counts.shared_bytes = counters_->shared_bytes;

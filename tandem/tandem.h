@@ -61,7 +61,8 @@ public:
 
     // Layout: the largest of what the members ask for.
     size_t alloc_size(const ggml_tensor* tensor) const;
-    size_t alignment() const { return alignment_; }
+    // Grows when another tandem with a stricter guest shares the owner.
+    size_t alignment() const;
     size_t max_size() const { return max_size_; }
 
     // A shared buffer, or the error of the member that refused.

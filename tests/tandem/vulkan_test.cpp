@@ -12,6 +12,7 @@
 #include "tandem/counters.h"
 #include "tandem/device.h"
 #include "tandem/owner.h"
+#include "tandem/owner_type.h"
 #include "tandem/shared_buffer.h"
 #include "tests/tandem/model_run.h"
 #include "vkshare/vkshare.h"
@@ -218,6 +219,28 @@ TEST_F(TandemOnVulkan, TensorsArePlacedAsTheStrictestMemberWants) {
     for (const ggml_tensor* tensor : tensors) EXPECT_EQ(shared->offset_of(tensor) % strictest, 0u);
     EXPECT_TRUE(shared->layout->overlaps().empty());
     EXPECT_EQ(ggml_backend_buffer_get_alignment(buffer), strictest);
+    ggml_backend_buffer_free(buffer);
+    ggml_free(context);
+}
+
+// Two tandems of one owner: the type of the buffers, which both share, places tensors for the guests of both.
+TEST_F(TandemOnVulkan, AStricterGuestOfAnotherTandemCountsToo) {
+    ggml_backend_dev_t tandem = device_of("owner=Vulkan0");
+    ggml_backend_buffer_type_t type = ggml_backend_dev_buffer_type(tandem);
+    const size_t before = ggml_backend_buft_get_alignment(type);
+    static ggml_backend_buffer_type strict = *ggml_backend_dev_buffer_type(ggml_backend_dev_by_name("CPU"));
+    strict.iface.get_alignment = [](ggml_backend_buffer_type_t) -> size_t { return 4096; };
+    ask_all_members(type_, {&strict});
+    ASSERT_LT(before, 4096u);
+    EXPECT_EQ(ggml_backend_buft_get_alignment(type), 4096u);
+
+    // more tensors than the rounding up of a buffer could hide
+    constexpr int count = 1000;
+    ggml_context* context = ggml_init({ggml_tensor_overhead() * (count + 1), nullptr, true});
+    for (int i = 0; i < count; ++i) ggml_new_tensor_1d(context, GGML_TYPE_F32, 1);
+    ggml_backend_buffer_t buffer = ggml_backend_alloc_ctx_tensors_from_buft(context, type);
+    ASSERT_NE(buffer, nullptr);
+    EXPECT_GE(ggml_backend_buffer_get_size(buffer), size_t{count} * 4096);
     ggml_backend_buffer_free(buffer);
     ggml_free(context);
 }
