@@ -12,6 +12,9 @@ namespace {
 
 using Kind = JsonView::Kind;
 
+// More characters than a grammar may have parts, each written as an escape.
+constexpr size_t kMostChoiceBytes = 2 << 20;
+
 enum class Form { json, regex, choice, grammar, object, any };
 
 struct Name {
@@ -72,6 +75,9 @@ Result<std::string> grammar_of_choices(const JsonView& value, const std::string&
     if (value.kind() != Kind::array || value.count(1) == 0)
         return wrong_field(path, "a list of strings",
                            value.kind() == Kind::array ? "an empty list" : value.described());
+    if (value.text().size() > kMostChoiceBytes)
+        return wrong_field(path, "at most " + std::to_string(kMostChoiceBytes) + " bytes",
+                           std::to_string(value.text().size()));
     std::string grammar;
     size_t i = 0;
     for (JsonView::Walk walk = value.walk(); walk.next(); i++) {

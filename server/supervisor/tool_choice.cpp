@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "server/supervisor/request_fields.h"
@@ -122,15 +123,19 @@ Result<bool> rewrite_tool_choice(RequestRoute route, const RequestMembers& membe
     if (required || !choice->names.empty()) {
         const std::vector<std::string> known = names_of(route, tools);
         if (known.empty()) return wrong_field("tool_choice", "auto or none without tools", given->described());
+        // both lists may be as long as a body
+        const std::unordered_set<std::string_view> by_name(known.begin(), known.end());
         for (const std::string& name : choice->names)
-            if (std::find(known.begin(), known.end(), name) == known.end())
+            if (!by_name.contains(name))
                 return wrong_field(choice->path, "one of the tools, " + listed(known), "'" + name.substr(0, 64) + "'");
     }
-    if (!choice->names.empty())
+    if (!choice->names.empty()) {
+        const std::unordered_set<std::string_view> wanted(choice->names.begin(), choice->names.end());
         edits.cut(*tools, [&](const JsonView::Walk& walk, size_t) {
             const auto name = name_of(route, walk.value());
-            return !name || std::find(choice->names.begin(), choice->names.end(), *name) == choice->names.end();
+            return !name || !wanted.contains(*name);
         });
+    }
     if (route != kMessagesRoute) {
         const std::string_view word = required ? "\"required\"" : choice->mode == Mode::none ? "\"none\"" : "\"auto\"";
         if (given->text() != word) edits.set("tool_choice", std::string(word));

@@ -103,6 +103,8 @@ TEST(RequestRewrite, forms_that_cannot_be_held_are_refused_by_their_own_name) {
         expect_refused(path, R"({"guided_choice":[]})", "guided_choice'");
         expect_refused(path, R"({"guided_choice":["a",7]})", "guided_choice[1]'");
         expect_refused(path, R"({"guided_choice":["a\u0000"]})", "guided_choice[0]'");
+        expect_refused(path, R"({"guided_choice":["a",")" + std::string(3 << 20, 'x') + "\"]}",
+                       "guided_choice': expected at most 2097152 bytes");
         expect_refused(path, R"({"format":"yaml"})", "format': expected json or a JSON schema");
         expect_refused(path, R"({"guided_json":{},"guided_choice":["a"]})", "guided_choice': expected one form");
         expect_refused(path, R"({"guided_json":{},"json_schema":{}})", "guided_json': expected one form");

@@ -135,6 +135,19 @@ TEST(ToolChoice, allowed_tools_leave_those_alone) {
                           "tool_choice.tools[0]'");
 }
 
+// Each name looked for in the whole other list would take minutes.
+TEST(ToolChoice, lists_as_long_as_a_body_are_gone_through_once) {
+    constexpr int kCount = 100'000;
+    json tools = json::array(), wanted = json::array();
+    for (int i = 0; i < kCount; i++) {
+        tools.push_back({{"type", "function"}, {"name", "tool-" + std::to_string(i)}});
+        wanted.push_back({{"type", "function"}, {"name", "tool-" + std::to_string(kCount - 1)}});
+    }
+    const Made one = made(kResponsesPath, tools, {{"type", "allowed_tools"}, {"mode", "required"}, {"tools", wanted}});
+    EXPECT_EQ(one.tools, std::vector<std::string>{"tool-" + std::to_string(kCount - 1)});
+    EXPECT_TRUE(one.must_call);
+}
+
 TEST(ToolChoice, what_no_engine_obeys_is_refused) {
     for (const json& choice : {json(7), json("x"), json::array(), json::object(), json{{"type", 7}},
                                json{{"type", "web_search_preview"}}, json{{"type", "custom"}, {"name", "a"}}})
