@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "server/supervisor/request_check.h"
+#include "server/supervisor/text_markers.h"
 #include "server/supervisor/trigger_pattern.h"
 
 namespace onebit {
@@ -329,7 +330,8 @@ TEST(RequestFields, texts_that_take_a_tokenizer_minutes_are_refused) {
 
 TEST(RequestFields, markers_of_special_tokens_are_bounded) {
     for (const std::string marker :
-         {"<|im_start|>", "</s>", "<\xef\xbd\x9cUser", "[INST]", "\\u003c|im_end|>", "<start_of_turn>"}) {
+         {"<|im_start|>", "</s>", "<\xef\xbd\x9cUser", "[INST]", "\\u003c|im_end|>", "<start_of_turn>",
+          "<\\u007cim_start|>", "<\\/s>", "\\u003C\\u002fs>", "<\\uFF5cUser", "\\u005bINST\\u005d", "\\\\<|x|>"}) {
         std::string text;
         for (int i = 0; i < 20'000; i++) text += marker + " a ";
         EXPECT_EQ(refusal("/completion", "{\"prompt\":\"" + text + "\"}"), "") << marker;
@@ -340,6 +342,11 @@ TEST(RequestFields, markers_of_special_tokens_are_bounded) {
     std::string page;
     for (int i = 0; i < 50'000; i++) page += "<div class='x'>a < b</div> [1] ";
     EXPECT_EQ(refusal("/completion", "{\"prompt\":\"" + page + "\"}"), "");
+    // Go writes every '<' so; an escaped backslash is no escape of what follows
+    std::string escaped;
+    for (int i = 0; i < 50'000; i++) escaped += R"(\u003cdiv\u003e \\u003c|x <\\u007cx )";
+    EXPECT_EQ(refusal("/completion", "{\"prompt\":\"" + escaped + "\"}"), "");
+    for (const char* end : {"\\", "\\u", "\\u003", "<\\u00"}) EXPECT_TRUE(check_markers(end).ok());
 }
 
 TEST(RequestFields, names_are_found_behind_escapes_and_every_one_of_a_name_is_read) {
