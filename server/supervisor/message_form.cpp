@@ -76,7 +76,7 @@ Result<void> each_object(const JsonView& list, const std::string& path, const Ea
 
 Result<void> chat_message(const JsonView& message, const std::string& path, JsonEdits& edits) {
     std::optional<JsonView> role, content, calls, refusal, function_call;
-    bool null = false;
+    bool null = false, null_calls = false;
     for (JsonView::Walk walk = message.walk(); walk.next();) {
         const JsonView value = walk.value();
         if (walk.named("content")) {
@@ -85,7 +85,10 @@ Result<void> chat_message(const JsonView& message, const std::string& path, Json
         }
         null = null || value.is_null();
         if (walk.named("role")) role = unless_null(value);
-        if (walk.named("tool_calls")) calls = unless_null(value);
+        if (walk.named("tool_calls")) {
+            calls = unless_null(value);
+            null_calls = !calls;
+        }
         if (walk.named("refusal")) refusal = unless_null(value);
         if (walk.named("function_call")) function_call = unless_null(value);
     }
@@ -102,7 +105,11 @@ Result<void> chat_message(const JsonView& message, const std::string& path, Json
         ONEBIT_RETURN_IF_ERROR(
             each_object(*calls, path + ".tool_calls",
                         [&](const JsonView& call, const std::string& where) { return tool_call(call, where, edits); }));
-    if (!refusal || !refusal->is_string() || calls || !role->is("assistant")) return {};
+    if (!refusal || !refusal->is_string() || calls || !role->is("assistant")) {
+        // the engine takes either for a message without text, but not neither
+        if (null_calls && !content) edits.insert(message, "content", "null");
+        return {};
+    }
     if (!content) edits.insert(message, "content", refusal->text());
     if (content && content->is_null()) edits.replace(*content, std::string(refusal->text()));
     return {};

@@ -14,7 +14,7 @@ constexpr size_t kMostMarkers = 20'000;
 
 // Error usage when a JSON body holds more than kMostMarkers markers of the spellings that chat templates have, such as
 // <|im_start|>, </s>, <start_of_turn> and [INST], wherever they stand and however they are escaped. Tokens of other
-// spellings, which a model may have too, are not counted. Pure; about 1 ns per byte, and a copy where there are escapes.
+// spellings, which a model may have too, are not counted. Pure; about 1 ns per byte, a copy where there are escapes.
 Result<void> check_markers(std::string_view body);
 
 }  // namespace onebit

@@ -26,6 +26,15 @@ TEST(MessageForm, nulls_of_messages_are_as_if_absent) {
                 chat(R"({"role":"user","content":null})"));
 }
 
+TEST(MessageForm, calls_that_are_null_stand_for_no_text) {
+    expect_sent(kChatPath, R"({"messages":[{"role":"assistant","tool_calls":null,"name":null}]})",
+                R"({"messages":[{"content":null,"role":"assistant"}]})");
+    expect_sent(kChatPath, R"({"messages":[{"tool_calls":null,"role":"assistant","refusal":"no"}]})",
+                R"({"messages":[{"content":"no","role":"assistant","refusal":"no"}]})");
+    expect_sent(kChatPath, R"({"messages":[{"tool_calls":null,"role":"assistant","content":"x"}]})",
+                R"({"messages":[{"role":"assistant","content":"x"}]})");
+}
+
 TEST(MessageForm, nulls_of_tools_are_as_if_absent_but_for_those_of_schemas) {
     expect_sent(kChatPath,
                 R"({"tools":[{"type":"function","strict":null,"function":{"name":"f","description":null,"strict":null,)"
