@@ -173,6 +173,7 @@ size_t resident_bytes() {
     return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
+// DEV29: one copy for two members.
 TEST_F(TandemOnVulkan, GuestAndOwnerSeeOneMemory) {
     ggml_backend_dev_t tandem = device_of("owner=Vulkan0,prefill=CPU");
     const size_t size = 48u << 20;
