@@ -296,6 +296,9 @@ TEST_F(TandemOnVulkan, AFailedGraphIsRepeatedOnTheOtherMember) {
     const ModelRun cpu = run_model("CPU", options);
     EXPECT_EQ(run_model("owner=Vulkan0,prefill=CPU,decode=CPU,fault=compute/CPU/0/1000", options).logits,
               vulkan.logits);
+    // inputs that went to the memory at once are still there
+    const std::string uploaded = "owner=Vulkan0,prefill=CPU,decode=CPU,staged=1,upload=1,fault=compute/CPU/0/1000";
+    EXPECT_EQ(run_model(uploaded, options).logits, vulkan.logits);
     const ModelRun one = run_model("owner=Vulkan0,prefill=CPU,decode=CPU,fault=compute/CPU/2", options);
     ASSERT_FALSE(one.failed);
     EXPECT_TRUE(same_top(cpu, one, 0.3f));
