@@ -16,13 +16,12 @@ fail() {
     exit 1
 }
 
-# need_disk DIR MIB: refuses early instead of dying in the middle of a step.
+# need_disk DIR MIB [CHOICE]: refuses early instead of dying in the middle of a step. CHOICE: how to choose another folder.
 need_disk() {
-    local have
-    mkdir -p "$1" 2>/dev/null || fail "cannot create the folder $1" "make it writable, or choose another cache folder with ONEBIT_CACHE=DIR"
+    local have choice=${3:-choose another cache folder with ONEBIT_CACHE=DIR}
+    mkdir -p "$1" 2>/dev/null || fail "cannot create the folder $1" "make it writable, or $choice"
     have=$(df -Pm "$1" | awk 'NR==2{print $4}')
-    [ "$have" -ge "$2" ] || fail "$1 has $have MiB free, this step needs $2 MiB" \
-        "free some space, or choose another folder with ONEBIT_CACHE=DIR"
+    [ "$have" -ge "$2" ] || fail "$1 has $have MiB free, this step needs $2 MiB" "free some space, or $choice"
 }
 
 # version_at_least HAVE WANT

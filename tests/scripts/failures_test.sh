@@ -72,6 +72,30 @@ else
     skip "cannot mount a small file system here"
 fi
 
+begin "little disk"
+mkdir -p "$TMP/df"
+# shellcheck disable=SC2016
+printf '#!/bin/sh\necho head\necho "disk 9999 9999 $FREE_MIB 0%% $2"\n' >"$TMP/df/df"
+chmod +x "$TMP/df/df"
+little_disk() { call env PATH="$TMP/df:$PATH" ONEBIT_SKIP_PACKAGES=1 FREE_MIB="$1" "${no_registry[@]}" "$ROOT/scripts/build" --dir "$TMP/small-build"; }
+little_disk 1499
+fails_well "$ONEBIT_CACHE has 1499 MiB free, this step needs 1500 MiB"
+says 'another cache folder with ONEBIT_CACHE=DIR'
+mkdir -p "$ONEBIT_CACHE/llama.cpp"
+cp -r "$TMP/other" "$ONEBIT_CACHE/llama.cpp/$LLAMA_TREE"
+touch "$ONEBIT_CACHE/llama.cpp/$LLAMA_TREE/CMakeLists.txt"
+little_disk 1499
+fails_well "$TMP/small-build has 1499 MiB free, this step needs 1500 MiB"
+says 'another build folder with scripts/build --dir DIR'
+# what is built already needs little: the next step is reached, which finds that the source is not that of the pin
+mkdir -p "$TMP/small-build/bin"
+touch "$TMP/small-build/bin/1bit" && chmod +x "$TMP/small-build/bin/1bit"
+little_disk 200
+fails_well 'has tree .*, expected'
+little_disk 199
+fails_well 'has 199 MiB free, this step needs 200 MiB'
+rm -rf "$ONEBIT_CACHE"
+
 begin "a cache folder that cannot be"
 call env ONEBIT_CACHE=/dev/null/x "$ROOT/scripts/test-setup"
 fails_well 'cannot create the folder /dev/null/x'
