@@ -78,7 +78,7 @@ Result<std::unique_ptr<ChatSession>> ChatSession::start(const ServeConfig& confi
             error = {ErrorCode::cancelled, "1bit run", "", "interrupted while the model loaded", ""};
         else if (status.restarts > 0 || (error.code != ErrorCode::timeout && !status.last_failure.empty()))
             error = {error.code == ErrorCode::usage ? ErrorCode::usage : ErrorCode::unavailable, "model " + target->id,
-                     "an engine that starts", status.last_failure, "1bit doctor looks for causes"};
+                     "an engine that starts", status.whole_failure(), "1bit doctor looks for causes"};
         else if (error.code == ErrorCode::timeout) {
             line.draw(status.load_progress);
             continue;
@@ -108,7 +108,7 @@ Result<ChatAnswer> ChatSession::ask(const ChatRequest& request, const OnText& on
     set_log_level(level);
     if (answer || answer.error().code != ErrorCode::unavailable) return answer;
     Error error = answer.error();
-    if (std::string failure = engine_->status().last_failure; !failure.empty()) error.found = failure;
+    if (std::string failure = engine_->status().whole_failure(); !failure.empty()) error.found = failure;
     return error;
 }
 

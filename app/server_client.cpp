@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "app/command_line.h"
 #include "app/output.h"
@@ -29,6 +30,16 @@ std::string text_of(const Json& object, const char* key, const std::string& fall
 std::string bytes_of(const Json& object, const char* key) {
     auto found = object.find(key);
     return found != object.end() && found->is_number() ? bytes_text(found->get<uint64_t>()) : "-";
+}
+
+// One line of ours for each line there.
+std::string lines_of(const Json& object, const char* key) {
+    auto found = object.find(key);
+    if (found == object.end() || !found->is_string()) return {};
+    std::string text;
+    std::istringstream lines(found->get<std::string>());
+    for (std::string line; std::getline(lines, line);) text += "    " + printable(line) + "\n";
+    return text;
 }
 
 std::string until_of(const Json& engine) {
@@ -219,7 +230,7 @@ Result<std::string> engines_table(std::string_view text) {
                         text_of(engine, "slots"), text_of(engine, "requests_in_flight"), text_of(engine, "restarts"),
                         until_of(engine)});
         if (std::string failure = text_of(engine, "last_failure", ""); !failure.empty())
-            failures += text_of(engine, "id") + ": last failure: " + failure + "\n";
+            failures += text_of(engine, "id") + ": last failure: " + failure + "\n" + lines_of(engine, "last_output");
         if (auto list = engine.find("excluded_members"); list != engine.end() && list->is_array())
             for (const Json& one : *list)
                 if (one.is_object())

@@ -30,6 +30,8 @@ std::string curl_line(const ServeConfig& config, uint16_t port, const std::strin
 
 std::vector<std::string> start_lines(const ServeConfig& config, uint16_t port, const std::string& model) {
     std::vector<std::string> lines = {"listening on " + base_address(config.host, port)};
+    if (config.host == "0.0.0.0" || config.host == "::" || config.host == "[::]")
+        lines.back() += " (bound to " + config.host + ", all addresses of this machine)";
     if (config.model.empty())
         lines.push_back("models: loaded on demand, " + std::to_string(config.max_models) + " at a time; default " +
                         model);

@@ -126,17 +126,28 @@ std::optional<std::string> client_fault(std::string_view path, std::string_view 
 }
 
 void say_our_option(std::string& body) try {
-    constexpr std::string_view kStart = "Start it with `";
+    constexpr std::string_view kStart = "Start it with `", kVectors = "--embeddings --pooling mean";
     json answer = json::parse(body, nullptr, false);
     if (!answer.is_object() || !answer["error"].is_object() || !answer["error"]["message"].is_string()) return;
     const std::string message = answer["error"]["message"];
+    const auto how = [](const std::string& option) {
+        return "start it with 1bit serve MODEL -- " + option + ", or with that in its arguments in onebit.yaml";
+    };
+    // tools/server/server-context.cpp
+    if (message.starts_with("Pooling type 'none' is not OAI compatible")) {
+        answer["error"]["message"] =
+            "this model was started without a pooling that makes one vector of a text; " + how(std::string(kVectors));
+        body = answer.dump();
+        return;
+    }
     const size_t start = message.find(kStart);
     if (start == std::string::npos) return;
     const size_t begin = start + kStart.size(), end = message.find('`', begin);
     if (end == std::string::npos) return;
     const std::string option = message.substr(begin, end - begin);
-    answer["error"]["message"] = "this model was started without " + option + "; start it with 1bit serve MODEL -- " +
-                                 option + ", or with that in its arguments in onebit.yaml";
+    // a model for text has no pooling of its own, without which OpenAI's route has nothing to answer
+    answer["error"]["message"] = "this model was started without " + option + "; " +
+                                 how(option == "--embeddings" ? std::string(kVectors) : option);
     body = answer.dump();
 } catch (const std::exception&) {
 }

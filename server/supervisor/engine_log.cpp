@@ -104,6 +104,13 @@ std::string EngineLog::summary() const {
     return errors.empty() ? all : errors;
 }
 
+bool EngineLog::has_errors() const {
+    return std::any_of(lines_.begin(), lines_.end(), [](const std::string& line) {
+        std::string_view text;
+        return level_of_engine_line(line, &text) <= LogLevel::warning;
+    });
+}
+
 bool EngineLog::tells_wrong_arguments() const {
     // common/arg.cpp
     constexpr std::string_view kStarts[] = {"error: invalid argument", "error while handling argument",

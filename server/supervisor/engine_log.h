@@ -28,6 +28,9 @@ public:
     // The same as one text for a report: the warnings and errors among them if there are any, else all.
     std::string summary() const;
 
+    // There are some.
+    bool has_errors() const;
+
     // One of the last lines is what llama.cpp says of arguments that it does not take.
     bool tells_wrong_arguments() const;
 

@@ -133,12 +133,16 @@ void EngineProcess::Impl::run(std::promise<Result<void>> first) {
             if (!asked) {
                 status.ended_by_others = ending.by_others;
                 wrong_arguments = ending.for_good;
-                status.last_failure = output.empty() ? ending.reason : ending.reason + ":\n" + output;
+                status.last_failure = ending.reason;
+                status.last_output = output;
                 status.failed_member = ending.member;
                 if (!ending.member.empty()) ++status.member_failures[{ending.member, ending.hung ? "hang" : "crash"}];
             }
         }
         if (stop_requested) break;
+        // errors are in our log already
+        if (!log.has_errors() && log_level() < LogLevel::verbose)
+            for (const std::string& line : log.last_lines()) log_info("engine", options.label + ": " + line);
         failures_before_ready = ending.was_ready ? 0 : failures_before_ready + 1;
         if (exclude(ending)) failures_before_ready = 0;
         if (!options.restart || ending.for_good || failures_before_ready >= kFailuresBeforeReady) {
@@ -258,7 +262,7 @@ Result<void> EngineProcess::wait_ready(milliseconds limit) const {
         return Error{ErrorCode::timeout, subject, "to be ready within " + seconds_text(limit),
                      to_string(impl_->status.state), "wait longer, or look at the log"};
     if (impl_->status.state == EngineState::ready) return {};
-    const std::string& failure = impl_->status.last_failure;
+    const std::string failure = impl_->status.whole_failure();
     return Error{impl_->wrong_arguments ? ErrorCode::usage : ErrorCode::unavailable, subject, "a running engine",
                  failure.empty() ? std::string(to_string(impl_->status.state)) : failure, ""};
 }

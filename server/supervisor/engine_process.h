@@ -48,7 +48,12 @@ struct EngineStatus {
     std::string failed_member;             // of a tandem, in which the last child ended; empty if in none
     std::vector<ExcludedMember> excluded;  // from the present child
     std::map<std::pair<std::string, std::string>, uint64_t> member_failures;  // by member, and "crash" or "hang"
-    std::string last_failure;  // signal or exit code, and the last lines of its error output; empty if none
+    std::string last_failure;  // signal or exit code, memory, what it was doing; empty if none
+    std::string last_output;   // the last lines of the child that ended so, with paths of this machine: not for clients
+    // Both, for who runs the server.
+    std::string whole_failure() const {
+        return last_output.empty() ? last_failure : last_failure + ":\n" + last_output;
+    }
     std::chrono::milliseconds retry_after{0};  // until the next start, while it waits
     bool stalled = false;                      // ready, but half the time is over after which it counts as hung
     bool ended_by_others = false;  // the last child got a signal that was not ours, the OOM killer's included
@@ -69,8 +74,8 @@ public:
     // What the present child's tandem did; without a name when it has none.
     TandemReport tandem() const;
 
-    // Waits until ready; error usage when llama.cpp does not take its arguments, unavailable with last_failure when it
-    // failed otherwise, timeout.
+    // Waits until ready; error usage when llama.cpp does not take its arguments, unavailable with whole_failure() when
+    // it failed otherwise, timeout.
     Result<void> wait_ready(std::chrono::milliseconds limit) const;
 
     // Requests in flight: a hang is a graph, or a request, without any progress for the time limit.

@@ -124,6 +124,11 @@ void Fleet::load_on_thread(const PlacePtr& place) {
         if (ready.error().code != ErrorCode::timeout) {
             place->phase = Phase::failed;
             place->failure = ready.error();
+            // requests are told this: the cause, not the engine's own lines
+            if (const EngineStatus status = engine->status(); !status.last_failure.empty()) {
+                place->failure.found = status.last_failure;
+                if (!status.last_output.empty()) place->failure.remedy = "the server's log and 1bit ps say more";
+            }
             // wrong arguments are the server's, not those of a request
             if (place->failure.code == ErrorCode::usage) place->failure.code = ErrorCode::unavailable;
             place->failed_at = now_();

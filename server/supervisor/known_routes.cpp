@@ -76,6 +76,12 @@ std::string_view methods_of(std::string_view path) {
     return is_web_page_file(path) ? kGet : std::string_view();
 }
 
+bool is_surely_unknown(std::string_view path) {
+    for (const std::string_view api : {"/v1/responses/", "/v1/messages/", "/v1/chat/completions/", "/onebit/"})
+        if (path.starts_with(api)) return methods_of(path).empty();
+    return false;
+}
+
 bool has_method(std::string_view methods, std::string_view method) {
     for (size_t at = methods.find(method); at != std::string_view::npos; at = methods.find(method, at + 1)) {
         const size_t end = at + method.size();

@@ -12,6 +12,9 @@ std::string_view methods_of(std::string_view path);
 // NAME of "/v1/models/NAME" and "/models/NAME", slashes included, as it stands in the path; empty for other paths.
 std::string_view model_of_path(std::string_view path);
 
+// A path below one of the APIs that neither this server nor the engine has, so that no engine need be asked.
+bool is_surely_unknown(std::string_view path);
+
 bool has_method(std::string_view methods, std::string_view method);
 
 }  // namespace onebit

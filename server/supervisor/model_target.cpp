@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
@@ -28,6 +29,37 @@ uint64_t pooling_type(const ModelEntry& entry) {
     if (entry.files.empty()) return 0;
     Result<GgufHead> head = read_gguf_head(entry.files.front());
     return head.ok() ? head->number(entry.architecture + ".pooling_type", 0) : 0;
+}
+
+constexpr uint32_t kUbatch = 512, kBatch = 2048;  // llama.cpp's defaults
+
+// All work is done by the CPU.
+bool cpu_alone(const ModelConfig& settings) {
+    const std::vector<std::string>& given = settings.arguments;
+    if (names_option(given, {"-dev", "--device"})) return option_value(given, {"-dev", "--device"}) == "none";
+    return !settings.devices.empty() && !has_tandem(settings) && engine_device_list(settings.devices) == "none";
+}
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+// The tokens of a prompt after which an engine on the CPU looks whether the client is still there: one ubatch. 0 where
+// it stays llama.cpp's, which takes four at a time.
+uint32_t batch_of_cpu(const ModelTarget& target) {
+    const std::vector<std::string>& given = target.settings.arguments;
+    if (!cpu_alone(target.settings) || names_option(given, {"-b", "--batch-size"}) ||
+        !variable("LLAMA_ARG_BATCH").empty())
+        return 0;
+    // an image must not be cut into more batches than it has to be
+    if (!target.entry.projector.empty() || names_option(given, {"-mm", "--mmproj", "-mmu", "--mmproj-url"})) return 0;
+    std::string text = option_value(given, {"-ub", "--ubatch-size"});
+    if (text.empty()) text = variable("LLAMA_ARG_UBATCH");
+    if (text.empty()) return kUbatch;
+    uint32_t ubatch = 0;
+    std::from_chars(text.data(), text.data() + text.size(), ubatch);
+    return ubatch >= 32 && ubatch <= kBatch ? ubatch : 0;  // fewer are too few for a BLAS
 }
 
 std::string joined(const std::vector<std::string>& parts) {
@@ -158,6 +190,8 @@ std::vector<std::string> engine_arguments(const ModelTarget& target, const SlotS
     if (asked && !names_option(given, {"-ub", "--ubatch-size", "-b", "--batch-size"})) {
         std::string batch = std::to_string(std::min<uint32_t>(shape.context, kDefaultContext));
         result.insert(result.end(), {"--batch-size", batch, "--ubatch-size", batch});
+    } else if (const uint32_t batch = batch_of_cpu(target); batch > 0) {
+        result.insert(result.end(), {"--batch-size", std::to_string(batch)});
     }
     if (offline) result.push_back("--offline");
     result.insert(result.end(), given.begin(), given.end());

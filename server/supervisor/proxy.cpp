@@ -10,6 +10,7 @@
 #include "server/supervisor/child_process.h"
 #include "server/supervisor/client_fault.h"
 #include "server/supervisor/engine_client.h"
+#include "server/supervisor/known_routes.h"
 #include "server/supervisor/responses.h"
 
 namespace onebit {
@@ -227,7 +228,7 @@ private:
             head.status = 400;
             body = std::move(*fault);
         }
-        if (head.status == 501) say_our_option(body);
+        if (head.status == 501 || head.status == 400) say_our_option(body);
         scope_->record.status = head.status;
         if (body.empty() || body.front() != '{')
             body = error_body(head.status, error_type(head.status),
@@ -333,7 +334,8 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
             head.status = 400;
             body = std::move(*fault);
         }
-        if (head.status == 501) say_our_option(body);
+        if (head.status == 501 || head.status == 400) say_our_option(body);
+        if (head.status == 404 && methods_of(path).empty()) body = no_route_body(path);
         response.status = scope->record.status = head.status;
         copy_headers(head, response);
         scope->first_byte();

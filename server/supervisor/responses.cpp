@@ -38,7 +38,7 @@ std::string error_body(int status, std::string_view type, std::string_view messa
 }
 
 void put_in_form(std::string_view path, std::string& error_body) {
-    const bool messages = path == "/v1/messages" || path == "/v1/messages/count_tokens";
+    const bool messages = path == "/v1/messages" || path.starts_with("/v1/messages/");
     if (messages && error_body.starts_with(R"({"error":)")) error_body.insert(1, R"("type":"error",)");
 }
 
@@ -60,6 +60,18 @@ void answer_error(httplib::Response& response, const Error& error, std::chrono::
         response.set_header("Retry-After", std::to_string(seconds));
     }
     answer_error(response, status, error_type(status), error.message());
+}
+
+std::string no_route_body(std::string_view path) {
+    constexpr size_t kMost = 200;
+    return error_body(404, error_type(404),
+                      "nothing is here under '" + std::string(path.substr(0, kMost)) +
+                          (path.size() > kMost ? "..." : "") + "'; docs/serve.md lists the routes");
+}
+
+void answer_no_route(httplib::Response& response, std::string_view path) {
+    response.status = 404;
+    response.set_content(no_route_body(path), "application/json; charset=utf-8");
 }
 
 void answer_stopping(httplib::Response& response) {

@@ -25,6 +25,10 @@ void answer_error(httplib::Response& response, int status, std::string_view type
                   std::string_view code = {});
 void answer_error(httplib::Response& response, const Error& error, std::chrono::milliseconds retry_after = {});
 
+// The 404 for a path that nothing is under.
+std::string no_route_body(std::string_view path);
+void answer_no_route(httplib::Response& response, std::string_view path);
+
 // What a request is told that the end of the server ends.
 inline constexpr std::string_view kStopping = "the server is stopping and has ended this request";
 void answer_stopping(httplib::Response& response);

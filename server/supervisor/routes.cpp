@@ -158,7 +158,7 @@ bool Supervisor::own_post(const httplib::Request& request, httplib::Response& re
         return true;
     }
     if (path != "/onebit/load" && path != "/onebit/unload") {
-        answer_error(response, 404, "not_found_error", "nothing is here under that address");
+        answer_no_route(response, path);
         return true;
     }
     json asked = json::parse(body, nullptr, false);
@@ -353,7 +353,8 @@ json Supervisor::engine_json(const EngineView& view) {
                    {"restarts", view.status.restarts},
                    {"hangs", view.status.hangs},
                    {"graphs", view.status.graphs},
-                   {"last_failure", view.failed ? view.failure.message() : view.status.last_failure}};
+                   {"last_failure", view.failed ? view.failure.message() : view.status.last_failure},
+                   {"last_output", view.status.last_output}};
     result["memory"] = json::array();
     for (const DeviceMemory& one : view.memory)
         result["memory"].push_back({{"device", printable(one.device)},

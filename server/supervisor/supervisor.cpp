@@ -144,6 +144,12 @@ httplib::Server::HandlerResponse Supervisor::before_routing(httplib::Request& re
         refuse(response, Error{ErrorCode::unavailable, "server", "a running server", "one that is stopping", ""}, {});
         return Handler::Handled;
     }
+    if (is_surely_unknown(here.path)) {
+        record.status = 404;
+        response.set_header("Connection", "close");  // its body was not read
+        answer_no_route(response, here.path);
+        return Handler::Handled;
+    }
     if (const std::string_view allow = methods_of(here.path); !allow.empty() && !has_method(allow, request.method)) {
         record.status = 405;
         response.set_header("Allow", std::string(allow));
@@ -175,8 +181,9 @@ void Supervisor::on_error(const httplib::Request& request, httplib::Response& re
     const char* message = "the request is not valid HTTP/1.1";
     switch (response.status) {
         case 404:
-            message = "nothing is here under that address";
-            break;
+            answer_no_route(response, parsed ? here.path : request.target);
+            if (parsed) put_in_form(here.path, response.body);
+            return;
         case 408:
             message = "the request did not arrive within the read time-out";
             break;

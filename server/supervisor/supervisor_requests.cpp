@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "server/supervisor/known_routes.h"
 #include "server/supervisor/request_body.h"
 #include "server/supervisor/request_check.h"
 #include "server/supervisor/responses.h"
@@ -115,7 +116,7 @@ void Supervisor::get_from_engine(const httplib::Request& request, httplib::Respo
     if (!lease.ok()) {
         if (!engine_get_path(here.path)) {
             here.scope->record.status = 404;
-            return answer_error(response, 404, "not_found_error", "nothing is here under that address");
+            return answer_no_route(response, here.path);
         }
         Error error = lease.error();
         if (error.code == ErrorCode::unavailable && !fleet_->fixed()) {
@@ -223,6 +224,10 @@ void Supervisor::to_engine(const httplib::Request& request, httplib::Response& r
     };
     if (is_json_body(here.content_type)) {
         if (body.empty()) {
+            if (!looks && methods_of(here.path).empty()) {
+                record.status = 404;
+                return answer_no_route(response, here.path);
+            }
             if (!looks) return bad("request body: expected a JSON object, found nothing");
         } else {
             Result<RequestFacts> facts = scan_request_body(body);

@@ -135,10 +135,10 @@ TEST(EnginesTable, Rows) {
     EXPECT_THAT(*engines_table(R"({"engines":[]})"), HasSubstr("no model is loaded"));
     std::string table = *engines_table(
         R"({"engines":[{"id":"a","state":"ready","pid":12,"devices":["CPU"],"resident_bytes":1048576,"context_per_slot":512,"slots":4,
-        "requests_in_flight":1,"restarts":2,"keep_alive_left_seconds":12.7,"last_failure":"signal 9"},
+        "requests_in_flight":1,"restarts":2,"keep_alive_left_seconds":12.7,"last_failure":"signal 9","last_output":"one\ntwo"},
         {"id":"b","state":"starting","load_progress":0.5,"keep_alive_left_seconds":null},{"id":7},3]})");
     EXPECT_THAT(table, AllOf(HasSubstr("1.0 MiB"), HasSubstr("12 s"), HasSubstr("starting 50 %"), HasSubstr("stays"),
-                             HasSubstr("signal 9")));
+                             HasSubstr("signal 9\n    one\n    two\n")));
     EXPECT_THAT(table, Not(HasSubstr("LAYERS")));
     for (const char* wrong : {"", "x", "[]", "{}", "{\"engines\":{}}", "<html>"})
         EXPECT_FALSE(engines_table(wrong).ok()) << wrong;

@@ -174,22 +174,22 @@ TEST_F(RealEngineTest, TruncatedModelFailsWithTheLoadersWords) {
     auto ready = engine->wait_ready(kGenerous);
     ASSERT_FALSE(ready.ok());
     EXPECT_EQ(engine->status().state, EngineState::failed);
-    EXPECT_THAT(engine->status().last_failure, HasSubstr("model is corrupted or incomplete"));
+    EXPECT_THAT(engine->status().last_output, HasSubstr("model is corrupted or incomplete"));
 }
 
 TEST_F(RealEngineTest, MissingModelAndWrongArgumentsFailWithTheirReason) {
     auto missing = start(options({"-m", (folder.path() / "none.gguf").string(), "--device", "none"}));
     EXPECT_FALSE(missing->wait_ready(kGenerous).ok());
-    EXPECT_THAT(missing->status().last_failure, HasSubstr("none.gguf"));
+    EXPECT_THAT(missing->status().last_output, HasSubstr("none.gguf"));
     auto wrong = start(options({"-m", model.string(), "--no-such-flag"}));
     EXPECT_FALSE(wrong->wait_ready(kGenerous).ok());
-    EXPECT_THAT(wrong->status().last_failure, HasSubstr("--no-such-flag"));
+    EXPECT_THAT(wrong->status().last_output, HasSubstr("--no-such-flag"));
     auto door = start(options({"-m", model.string(), "--port", "1"}));
     EXPECT_FALSE(door->wait_ready(kGenerous).ok());
-    EXPECT_THAT(door->status().last_failure, HasSubstr("use --port of 1bit serve"));
+    EXPECT_THAT(door->status().last_output, HasSubstr("use --port of 1bit serve"));
     auto router = start(options({}));
     EXPECT_FALSE(router->wait_ready(kGenerous).ok());
-    EXPECT_THAT(router->status().last_failure, HasSubstr("-m FILE"));
+    EXPECT_THAT(router->status().last_output, HasSubstr("-m FILE"));
     EXPECT_EQ(router->generation(), 1u) << "a wrong argument stays wrong";
 }
 

@@ -99,8 +99,14 @@ TEST(ClientFault, a_route_that_is_not_served_names_our_way_to_start_it) {
     std::string body = engine_error("This server does not support embeddings. Start it with `--embeddings`");
     say_our_option(body);
     const std::string message = json::parse(body)["error"]["message"];
-    EXPECT_NE(message.find("1bit serve MODEL -- --embeddings"), std::string::npos) << message;
+    EXPECT_NE(message.find("1bit serve MODEL -- --embeddings --pooling mean"), std::string::npos) << message;
     EXPECT_EQ(json::parse(body)["error"]["code"], 500);
+    body = engine_error("This server does not support reranking. Start it with `--reranking`");
+    say_our_option(body);
+    EXPECT_NE(body.find("1bit serve MODEL -- --reranking, or"), std::string::npos) << body;
+    body = engine_error("Pooling type 'none' is not OAI compatible. Please use a different pooling type");
+    say_our_option(body);
+    EXPECT_NE(body.find("1bit serve MODEL -- --embeddings --pooling mean"), std::string::npos) << body;
     for (const std::string other : {"Infill is not supported by this model: x", "Start it with `", ""}) {
         std::string same = engine_error(other);
         say_our_option(same);

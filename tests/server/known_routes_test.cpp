@@ -23,6 +23,15 @@ TEST(KnownRoutes, methods_are_told_apart) {
         EXPECT_EQ(methods_of(path), "") << path;
 }
 
+TEST(KnownRoutes, below_an_api_nothing_is_but_what_is_known) {
+    for (const char* path :
+         {"/v1/responses/x/cancel", "/v1/responses/", "/v1/messages/batches", "/onebit/x", "/v1/chat/completions/id"})
+        EXPECT_TRUE(is_surely_unknown(path)) << path;
+    for (const char* path : {"/v1/responses", "/v1/responses/input_tokens", "/v1/messages/count_tokens", "/v1/x", "",
+                             "/v1/chat/completions/control", "/onebit/ps"})
+        EXPECT_FALSE(is_surely_unknown(path)) << path;
+}
+
 // The pinned llama.cpp is asked, so that a new pin cannot bring a route that the table shuts.
 TEST(KnownRoutes, every_path_of_llama_cpp_keeps_its_methods) {
     std::ifstream file(LLAMA_SERVER_SOURCE);

@@ -1,10 +1,11 @@
-// Breaks when a context means another number of tokens to the plan than to the engine, or an answer has a name of the
-// model that depends on the alphabet.
+// Breaks when a context means another number of tokens to the plan than to the engine, an answer has a name of the
+// model that depends on the alphabet, or a slot of the CPU stays busy for four ubatches after its client has left.
 #include "server/supervisor/model_target.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace onebit {
 namespace {
@@ -63,6 +64,46 @@ TEST(NamesOfAModel, the_engine_knows_the_one_that_answers_use) {
     const Words words = engine_arguments(one, {4096, 1}, false);
     EXPECT_EQ(std::count(words.begin(), words.end(), "--alias"), 1);
     EXPECT_EQ(after(words, "--alias"), "mine");
+}
+
+TEST(BatchOfTheCpu, is_one_ubatch_unless_the_user_chose_one) {
+    const auto batch = [](std::vector<std::string> devices, Words arguments, const char* projector = "") {
+        ModelTarget one = target();
+        one.settings.devices = std::move(devices);
+        one.settings.arguments = std::move(arguments);
+        one.entry.projector = projector;
+        return after(engine_arguments(one, {4096, 1}, false), "--batch-size");
+    };
+    EXPECT_EQ(batch({"CPU"}, {}), "512");
+    EXPECT_EQ(batch({"CPU"}, {"-ub", "128"}), "128");
+    EXPECT_EQ(batch({"CPU"}, {"-ub", "32"}), "32");
+    EXPECT_EQ(batch({"CPU"}, {"--ubatch-size", "2048"}), "2048");
+    EXPECT_EQ(batch({}, {"--device", "none"}), "512");
+    for (const char* left : {"31", "0", "2049", "-1", "x", "99999999999999999999"})
+        EXPECT_EQ(batch({"CPU"}, {"-ub", left}), "") << left;
+    EXPECT_EQ(batch({}, {}), "") << "the engine chooses its devices";
+    EXPECT_EQ(batch({"Vulkan0"}, {}), "");
+    EXPECT_EQ(batch({"CPU"}, {"--device", "Vulkan0"}), "");
+    EXPECT_EQ(batch({"CPU"}, {"-b", "1024"}), "") << "theirs alone";
+    EXPECT_EQ(batch({"CPU"}, {"--batch-size", "1024"}), "1024");
+    EXPECT_EQ(batch({"CPU"}, {}, "/models/mmproj.gguf"), "") << "images";
+    EXPECT_EQ(batch({"CPU"}, {"--embeddings"}), "4096") << "a whole text";
+    ModelTarget tandem = target();
+    tandem.settings.devices = {"CPU"};
+    tandem.settings.prefill_device = {"Vulkan0"};
+    EXPECT_EQ(after(engine_arguments(tandem, {4096, 1}, false), "--batch-size"), "");
+}
+
+TEST(BatchOfTheCpu, heeds_the_variables_that_llama_cpp_reads) {
+    ModelTarget one = target();
+    one.settings.devices = {"CPU"};
+    ::setenv("LLAMA_ARG_UBATCH", "256", 1);
+    EXPECT_EQ(after(engine_arguments(one, {4096, 1}, false), "--batch-size"), "256");
+    ::setenv("LLAMA_ARG_BATCH", "1024", 1);
+    EXPECT_EQ(after(engine_arguments(one, {4096, 1}, false), "--batch-size"), "");
+    ::unsetenv("LLAMA_ARG_UBATCH");
+    ::unsetenv("LLAMA_ARG_BATCH");
+    EXPECT_EQ(after(engine_arguments(one, {4096, 1}, false), "--batch-size"), "512");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "server/supervisor/banner.h"
 #include "server/supervisor/run_program.h"
 #include "tests/server/gguf_writer.h"
 #include "tests/server/supervisor_testing.h"
@@ -123,6 +124,18 @@ TEST_F(ServerTest, says_what_it_does_and_its_curl_line_is_right) {
     json ps = json::parse(server.client().Get("/onebit/ps")->body);
     EXPECT_EQ(ps["engines"][0]["context_per_slot"], 512);
     EXPECT_GT(ps["engines"][0]["resident_bytes"].get<uint64_t>(), 0u);
+}
+
+TEST(StartLines, name_an_address_that_clients_can_use_and_the_one_that_is_bound) {
+    const auto first = [](const char* host) {
+        ServeConfig config;
+        config.host = host;
+        return start_lines(config, 8080, "m").front();
+    };
+    EXPECT_EQ(first("127.0.0.1"), "listening on http://127.0.0.1:8080");
+    EXPECT_EQ(first("0.0.0.0"), "listening on http://127.0.0.1:8080 (bound to 0.0.0.0, all addresses of this machine)");
+    EXPECT_EQ(first("::"), "listening on http://[::1]:8080 (bound to ::, all addresses of this machine)");
+    EXPECT_EQ(first("10.0.0.1"), "listening on http://10.0.0.1:8080");
 }
 
 // UX10, UX21

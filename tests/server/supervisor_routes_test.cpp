@@ -55,6 +55,56 @@ TEST_F(SupervisorTest, health_tells_the_state) {
     EXPECT_NE(failed->body.find("signal 9"), std::string::npos) << failed->body;
 }
 
+TEST_F(SupervisorTest, why_an_engine_ended_is_told_without_its_own_lines_but_to_who_may_ask_ps) {
+    first_state = EngineState::starting;
+    start([](ServeConfig& config) {
+        config.model = "m";
+        config.api_keys = {"k"};
+    });
+    const httplib::Headers key = {{"Authorization", "Bearer k"}};
+    const auto told = [&] {
+        const std::string health = client().Get("/health")->body;
+        return health + client().Post("/v1/chat/completions", key, "{}", "application/json")->body;
+    };
+    const auto expect_cause_alone = [&](const char* cause) {
+        const std::string text = told();
+        EXPECT_NE(text.find(cause), std::string::npos) << text;
+        EXPECT_EQ(text.find("somebody"), std::string::npos) << text;
+        const json row = json::parse(client().Get("/onebit/ps", key)->body)["engines"][0];
+        EXPECT_EQ(row["last_output"], HttpEngine::kLastOutput) << row;
+    };
+    engine().restarting = true;
+    expect_cause_alone("signal 11");
+    engine().restarting = false;
+    engine().state = EngineState::failed;
+    ASSERT_TRUE(wait_until([&] { return client().Get("/health")->body.find("\"failed\"") != std::string::npos; }));
+    expect_cause_alone("signal 9");
+}
+
+TEST_F(SupervisorTest, a_path_that_nothing_is_under_is_named_in_the_form_of_its_api) {
+    start([](ServeConfig& config) { config.model = "m"; });
+    for (const char* path : {"/v1/responses/resp_1/cancel", "/v1/responses/resp_1", "/v1/nothing", "/onebit/nothing"}) {
+        auto answer = client().Post(path);
+        expect_error(answer, 404);
+        EXPECT_NE(answer->body.find("'" + std::string(path) + "'"), std::string::npos) << answer->body;
+        EXPECT_FALSE(json::parse(answer->body).contains("type"));
+    }
+    for (const auto& answer : {client().Get("/v1/messages/batches"), client().Post("/v1/messages/batches"),
+                               client().Delete("/v1/messages/batches/1")}) {
+        expect_error(answer, 404);
+        EXPECT_EQ(json::parse(answer->body)["type"], "error") << answer->body;
+        EXPECT_NE(answer->body.find("/v1/messages/batches"), std::string::npos) << answer->body;
+    }
+    // llama.cpp's own 404 names no path
+    auto of_engine = post("/v1/engine-404", "{}");
+    expect_error(of_engine, 404);
+    EXPECT_NE(of_engine->body.find("'/v1/engine-404'"), std::string::npos) << of_engine->body;
+    const std::string longer(1000, 'x');
+    auto cut = client().Post("/v1/responses/" + longer);
+    expect_error(cut, 404);
+    EXPECT_EQ(cut->body.find(longer), std::string::npos);
+}
+
 // UX11
 TEST_F(SupervisorTest, UX11_health_tells_of_an_engine_that_starts_again_or_stands_still) {
     start([](ServeConfig& config) { config.model = "m"; });

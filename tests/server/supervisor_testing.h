@@ -121,6 +121,7 @@ inline std::string raw_post(const std::string& path, const std::string& body, co
 // Stands for an engine: cpp-httplib on a Unix socket, with routes that stream, wait, fail and repeat what came.
 class HttpEngine final : public EngineHandle {
 public:
+    static constexpr const char* kLastOutput = "loading /home/somebody/m.gguf";
     explicit HttpEngine(std::string name = "m") : name_(std::move(name)) {
         server_.set_address_family(AF_UNIX);
         server_.new_task_queue = [] { return new httplib::ThreadPool(16, 512); };
@@ -139,6 +140,7 @@ public:
         status.resident_bytes = 4096;
         status.load_progress = progress;
         if (state == EngineState::failed) status.last_failure = "signal 9 (Killed): out of memory";
+        if (state == EngineState::failed || restarting) status.last_output = kLastOutput;
         if (member_failed) status.failed_member = "CUDA0";
         status.stalled = stalled;
         if (restarting) {
@@ -156,7 +158,7 @@ public:
         do {
             if (state == EngineState::ready) return {};
             if (state != EngineState::starting)
-                return Error{ErrorCode::unavailable, name_, "an engine", "one that failed", ""};
+                return Error{ErrorCode::unavailable, name_, "an engine", status().whole_failure(), ""};
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         } while (std::chrono::steady_clock::now() < until);
         return Error{ErrorCode::timeout, name_, "", "", ""};
