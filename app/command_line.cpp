@@ -256,7 +256,8 @@ int CommandLine::run(std::vector<std::string> arguments) try {
     try {
         std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
         app_->parse(std::move(reversed));
-    } catch (const CLI::CallForHelp&) {
+    } catch (const CLI::CallForHelp& asked) {
+        if (chosen() == app_.get() && !app_->remaining(true).empty()) return usage_error(asked);
         print(help_of_chosen());
         return close_output();
     } catch (const CLI::CallForVersion& version) {

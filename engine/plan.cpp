@@ -274,6 +274,10 @@ Result<Plan> plan_model(const PlanRequest& request) {
     Plan plan = planner.plan_of(*measured, context);
     judge(plan);
     if (!plan.fits) planner.suggest(plan, *type_k, *type_v);
+    const uint32_t trained = measured->trained_context;
+    if (!request.shared && trained > 0 && plan.context > trained)
+        plan.notes.push_back("the model was trained for " + std::to_string(trained) +
+                             " tokens of context: llama.cpp gives a request no more than that");
     return plan;
 }
 

@@ -197,6 +197,7 @@ void check_gtt(const Machine& machine, const std::vector<PciGpu>& gpus, Findings
     constexpr uint64_t GiB = 1ull << 30;
     const uint64_t memory = read_host_memory(machine.root).total;
     const auto page = static_cast<uint64_t>(std::max(sysconf(_SC_PAGESIZE), 4096L));
+    bool any = false;
     for (const PciGpu& gpu : gpus) {
         if (gpu.driver != "amdgpu") continue;
         const std::string folder = machine.root + "/sys/bus/pci/devices/" + to_string(gpu.address) + "/mem_info_";
@@ -204,6 +205,7 @@ void check_gtt(const Machine& machine, const std::vector<PciGpu>& gpus, Findings
         const std::string maker = read_small_file(folder + "vram_vendor");
         const bool own_memory = !maker.empty() && !maker.starts_with("unknown");
         if (gtt == 0 || memory == 0 || own_memory || vram > gtt) continue;
+        any = true;
         // enough is left for the system: an eighth, at least 4 and at most 16 GiB
         const uint64_t reserve = std::clamp(memory / 8, 4 * GiB, 16 * GiB);
         const uint64_t sensible = memory > reserve + GiB ? memory - reserve : memory / 2;
@@ -230,6 +232,9 @@ void check_gtt(const Machine& machine, const std::vector<PciGpu>& gpus, Findings
             findings.push_back({"gtt " + to_string(gpu.address), FindingStatus::ok, now, ""});
         }
     }
+    if (!any && machine.wanted_gtt_bytes)
+        findings.push_back({"gtt", FindingStatus::warning,
+                            "--gtt is ignored: there is no integrated AMD GPU with amdgpu", "leave --gtt out"});
 }
 
 }  // namespace onebit

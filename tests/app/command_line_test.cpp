@@ -190,6 +190,13 @@ TEST(CommandLine, HelpAndVersion) {
     EXPECT_EQ(run({"help", "serve"}).output, serve.output);
     EXPECT_EQ(run({"help"}).output, help.output);
     EXPECT_EQ(run({"serve", "-h"}).output, serve.output);
+    for (const std::vector<std::string>& unknown :
+         {std::vector<std::string>{"serv", "--help"}, {"--help", "serv"}, {"help", "serv"}}) {
+        Outcome outcome = run(unknown);
+        EXPECT_EQ(outcome.code, 2);
+        EXPECT_EQ(outcome.output, "");
+        EXPECT_THAT(outcome.error, AllOf(HasSubstr("'serv'"), HasSubstr("did you mean 'serve'")));
+    }
     Outcome version = run({"--version"});
     EXPECT_EQ(version.code, 0);
     EXPECT_THAT(version.output, AllOf(HasSubstr("1bit "), HasSubstr("llama.cpp")));

@@ -193,6 +193,8 @@ TEST_F(DoctorTest, ADiscreteGpuHasNoGttAdvice) {
     add_apu_memory("0000:03:00.0", 24 * GiB, 62 * GiB);
     tree_.write("sys/bus/pci/devices/0000:03:00.0/mem_info_vram_vendor", "samsung\n");
     EXPECT_THAT(run(), Each(Field(&Finding::check, Not(HasSubstr("gtt")))));
+    machine_.wanted_gtt_bytes = 16 * GiB;
+    EXPECT_THAT(run(), Contains(finding("gtt", Status::warning, "--gtt is ignored")));
 }
 
 TEST_F(DoctorTest, GpuOnTheBusThatVulkanDoesNotSee) {

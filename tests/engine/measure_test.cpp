@@ -65,6 +65,23 @@ TEST(PlanModel, WithoutAContextItIsTheModelsOwn) {
     EXPECT_EQ(plan->rows[0].kv_cache, 16 * MiB);
 }
 
+TEST(PlanModel, AContextAboveTheTrainedOneIsSaid) {
+    const auto told = [](const PlanRequest& request) {
+        const auto plan = plan_model(request);
+        EXPECT_TRUE(plan.ok());
+        std::string notes;
+        if (plan.ok())
+            for (const std::string& note : plan->notes) notes += note + "\n";
+        return notes.find("was trained for 4096 tokens") != std::string::npos;
+    };
+    EXPECT_FALSE(told(request_of(4096)));
+    EXPECT_TRUE(told(request_of(4097)));
+    PlanRequest shared = request_of(16384);
+    shared.parallel = 4;
+    shared.shared = true;
+    EXPECT_FALSE(told(shared)) << "4096 for each";
+}
+
 TEST(PlanModel, TheContextIsThatOfEachSlot) {
     PlanRequest request = request_of(1024);
     request.parallel = 4;
