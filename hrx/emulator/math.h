@@ -79,6 +79,13 @@ inline float cosine_of_turns(float x) {
     return flush(static_cast<float>(std::cos(static_cast<double>(x) * 6.283185307179586)));
 }
 
+inline f16 half_towards_zero(float value) {
+    const f16 nearest = static_cast<f16>(value);
+    if (value != value || std::isinf(value)) return nearest;
+    if (std::fabs(static_cast<float>(nearest)) <= std::fabs(value)) return nearest;
+    return as_f16(bits_of(nearest) - 1);  // one step towards zero; infinity becomes the largest number
+}
+
 inline float bf16_to_f32(u32 bits) { return as_f32(bits << 16); }
 // Round to nearest even.
 inline u32 f32_to_bf16(float value) {

@@ -271,6 +271,8 @@ const Operation kOperations[] = {
     ROW("s_cvt_i32_f32", "u:f", S1(saturate<i32>(as_f32(a)))),
     ROW("s_cvt_u32_f32", "u:f", S1(saturate<u32>(as_f32(a)))),
     ROW("s_cvt_f16_f32", "u:f", S1(bits_of(static_cast<f16>(as_f32(a))))),
+    ROW("s_cvt_pk_rtz_f16_f32", "u:ff",
+        S2(bits_of(half_towards_zero(as_f32(a))) | bits_of(half_towards_zero(as_f32(b))) << 16)),
     ROW("s_cvt_f32_f16", "f:h", S1(bits_of(static_cast<float>(as_f16(a))))),
     ROW("s_cvt_hi_f32_f16", "f:u", S1(bits_of(static_cast<float>(as_f16(a >> 16))))),
     COMPARE_FLOAT("s_cmp_lt_f32", CF(a < b)),

@@ -7,13 +7,6 @@
 namespace onebit::emulator {
 namespace {
 
-f16 half_towards_zero(float value) {
-    const f16 nearest = static_cast<f16>(value);
-    if (value != value || std::isinf(value)) return nearest;
-    if (std::fabs(static_cast<float>(nearest)) <= std::fabs(value)) return nearest;
-    return as_f16(bits_of(nearest) - 1);  // one step towards zero; infinity becomes the largest number
-}
-
 // Signed or unsigned normalised 16-bit integer, round to nearest even.
 u32 signed_norm(float value) {
     return value != value

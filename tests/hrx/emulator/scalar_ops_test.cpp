@@ -351,6 +351,14 @@ void floats() {
     EXPECT_EQ(machine.get_s(12), bits_of(static_cast<f16>(-7.5f)));
     EXPECT_EQ(machine.get_s(13), bits_of(3.0f));
     EXPECT_EQ(machine.get_s(14), bits_of(1.0f));
+    // to halves towards zero: 2049 has no half of its own, 65520 would be rounded to infinity
+    Machine packing;
+    packing.s(4, bits_of(-2049.0f)).s(6, bits_of(65520.0f)).s(7, bits_of(1.0f / 3.0f)).s(8, 0x7f800000);
+    packing.ok(R"(
+        s_cvt_pk_rtz_f16_f32 s0, s4, s6
+        s_cvt_pk_rtz_f16_f32 s1, s7, s8)");
+    EXPECT_EQ(packing.get_s(0), 0x7bffe800u);
+    EXPECT_EQ(packing.get_s(1), 0x7c003555u);
     const float nan = as_f32(0x7fc00000);
     struct Compare {
         const char* name;
