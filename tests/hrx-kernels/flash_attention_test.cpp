@@ -152,6 +152,10 @@ TEST_P(FlashAttentionTest, TokensAtEveryEdge) {
     for (const uint32_t tokens : {1u, 15u, 16u, 17u, 31u, 32u, 33u, 63u, 64u, 65u, 255u, 256u, 257u}) {
         check({.tokens = tokens, .heads = 1, .keys = tokens + 2}, {2});
     }
+    for (const uint32_t tokens : {1009u, 4096u}) {
+        const Case c = make_case({.tokens = tokens, .heads = 1, .keys = 33, .mask = false});
+        compare(c, many(c), "flash_attention");
+    }
 }
 
 TEST_P(FlashAttentionTest, HeadSizes) {

@@ -59,13 +59,11 @@ TEST_P(MatMulTest, VectorsAreRoundedToHalves) {
 
 TEST_P(MatMulTest, QuantisedAtEveryEdge) {
     for (const Format& format : formats()) {
-        // a block has all the columns that the decoders tell apart; more only repeat the loop
-        for (const uint32_t size : {1u, 31u, 32u, 33u, 255u, 257u}) {
+        for (const uint32_t size : edge_sizes) {
             for (int dimension = 0; dimension < 3; ++dimension) {
-                const uint32_t most = format.block == 32 ? 33 : 3;
-                const uint32_t blocks = dimension == 0 ? std::min(size, most) : 1;
+                // the columns end at 128 blocks of 32 or 16 of 256, which is 4096
+                const uint32_t blocks = dimension == 0 ? std::min(size, 4096 / format.block) : 1;
                 const uint32_t rows = dimension == 1 ? size : 5, vectors = dimension == 2 ? size : 3;
-                if (dimension != 0 && size > 33 && format.name != "q4_k") continue;
                 const uint32_t columns = blocks * format.block;
                 Random random(5);
                 const auto table = random_blocks(format, size_t{blocks} * rows, random);
@@ -84,7 +82,11 @@ TEST_P(MatMulTest, BothOperandsOfHalves) {
         uint32_t columns, rows, vectors;
     };
     std::vector<Size> sizes = {{72, 300, 150}, {64, 256, 128}, {200, 1, 1}, {8, 257, 129}, {33, 40, 30}};
-    for (const uint32_t size : edge_sizes) sizes.push_back({size, 9, 10});
+    for (const uint32_t size : edge_sizes) {
+        sizes.push_back({size, 9, 10});
+        sizes.push_back({40, size, 10});
+        sizes.push_back({40, 9, size});
+    }
     for (const Size& size : sizes) {
         const MatMul block = packed<MatMul>(size.columns, size.columns, size.rows, size.vectors);
         const auto values = exact_values(size_t{size.columns} * size.rows, 7);

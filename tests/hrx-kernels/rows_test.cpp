@@ -59,20 +59,23 @@ TEST_P(RowsTest, GetPlainAtEveryEdge) {
 TEST_P(RowsTest, GetQuantisedAtEveryEdge) {
     const double allowed = tolerance("get_rows quantised").value;
     for (const Format& format : formats()) {
-        for (const uint32_t blocks : {1u, 2u, 15u, 16u, 17u, 33u}) {
-            constexpr uint32_t rows = 3;
-            const uint32_t columns = blocks * format.block;
-            Random random(3);
-            const auto table = random_blocks(format, size_t{blocks} * rows, random);
-            const auto weights = decode(format, table);
-            const std::vector<int32_t> indices = {2, 0, 2, 1};
-            const auto out = output<float>(size_t{columns} * 4);
-            run("get_rows_" + format.name, get_block(columns, blocks, rows, 4),
-                {out.binding(), bind(input(table)), bind(input(indices))});
-            const auto seen = out.read();
-            for (size_t i = 0; i < seen.size(); ++i) {
-                const Weight& want = weights[static_cast<size_t>(indices[i / columns]) * columns + i % columns];
-                ASSERT_TRUE(close(seen[i], want.value, allowed, want.magnitude)) << format.name << " " << i;
+        for (const uint32_t size : edge_sizes) {
+            for (int dimension = 0; dimension < 3; ++dimension) {
+                const uint32_t blocks = dimension == 0 ? std::min(size, 257u) : 2;
+                const uint32_t rows = dimension == 1 ? size : 3, count = dimension == 2 ? size : 4;
+                const uint32_t columns = blocks * format.block;
+                Random random(3);
+                const auto table = random_blocks(format, size_t{blocks} * rows, random);
+                const auto weights = decode(format, table);
+                const auto indices = picks(count, rows, 4);
+                const auto out = output<float>(size_t{columns} * count);
+                run("get_rows_" + format.name, get_block(columns, blocks, rows, count),
+                    {out.binding(), bind(input(table)), bind(input(indices))});
+                const auto seen = out.read();
+                for (size_t i = 0; i < seen.size(); ++i) {
+                    const Weight& want = weights[static_cast<size_t>(indices[i / columns]) * columns + i % columns];
+                    ASSERT_TRUE(close(seen[i], want.value, allowed, want.magnitude)) << format.name << " " << i;
+                }
             }
         }
     }
