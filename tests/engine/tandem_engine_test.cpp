@@ -180,7 +180,7 @@ TEST_F(TandemEngineTest, AMemberThatAbortsIsLeftOut) {
 TEST_F(TandemEngineTest, ADeviceThatIsLostIsLeftOut) {
     auto engine = start_ready(options("fault=lost/guest:CPU/0"));
     expect_goes_on_without(*engine, "guest:CPU", "crash");
-    EXPECT_THAT(engine->status().last_failure, HasSubstr("is lost"));
+    EXPECT_THAT(engine->status().last_output, HasSubstr("is lost"));
 }
 
 TEST_F(TandemEngineTest, WhenTheOwnerAbortsTheOtherDeviceWorksAlone) {
