@@ -253,7 +253,6 @@ TEST_F(PullFault, MoreOrLessThanDeclared) {
 }
 
 TEST_F(PullFault, CancelDuringASlowTrickleKeepsThePartial) {
-    std::atomic<bool> cancel{false};
     options.cancel = &cancel;
     always([](const HubCall& call) { return call.is_file(); },
            {.body = model,
@@ -270,7 +269,6 @@ TEST_F(PullFault, CancelDuringASlowTrickleKeepsThePartial) {
 }
 
 TEST_F(PullFault, CancelWhileTheHubSaysNothing) {
-    std::atomic<bool> cancel{false};
     options.cancel = &cancel;
     options.timing.read_timeout = std::chrono::hours(1);
     const auto stall = [&](size_t sent) {
@@ -288,7 +286,6 @@ TEST_F(PullFault, CancelWhileTheHubSaysNothing) {
 }
 
 TEST_F(PullFault, CancelWhileWaitingForAnotherTry) {
-    std::atomic<bool> cancel{false};
     options.cancel = &cancel;
     options.timing.first_delay = options.timing.longest_delay = std::chrono::hours(1);
     hub.fault = [&](const HubCall&, int) {
@@ -299,7 +296,7 @@ TEST_F(PullFault, CancelWhileWaitingForAnotherTry) {
 }
 
 TEST_F(PullFault, CancelledBeforeItBegan) {
-    const std::atomic<bool> cancel{true};
+    cancel = true;
     options.cancel = &cancel;
     expect_nothing_left(ErrorCode::cancelled);
     EXPECT_THAT(hub.calls(), IsEmpty());

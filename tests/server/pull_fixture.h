@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <atomic>
 
 #include <cstdlib>
 #include <filesystem>
@@ -124,6 +125,7 @@ protected:
     static constexpr const char* kFile = "Model-Q4_K_M.gguf";
     fs::path root;
     CatalogFolders folders;
+    std::atomic<bool> cancel{false};  // outlives the threads of the hub
     FaultyHub hub;
     PullOptions options;
 };

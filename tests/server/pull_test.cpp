@@ -335,7 +335,6 @@ TEST_F(PullTest, WaitsForAnotherHolderAndCanBeCancelled) {
     write_file(path, "1\n");
     UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     ASSERT_EQ(::flock(fd.get(), LOCK_EX), 0);
-    std::atomic<bool> cancel{false};
     options.cancel = &cancel;
     const auto when_called = [&](size_t calls, auto action) {
         return std::thread([&, calls, action] {
