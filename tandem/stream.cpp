@@ -417,28 +417,19 @@ ggml_status Stream::repeat(ggml_cgraph* graph, const Plan& plan, size_t failed_m
     return give_up(what + " and on every other member");
 }
 
+// One order of the nodes and one set of wishes whoever runs the graph: the scheduler's plan of the memory then fits the
+// graphs of every phase. Another plan is a wait for the graph before, while which the mask could be filled.
 void Stream::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* parameters) {
     last_graph_ = nullptr;
     if (graph->n_nodes == 0) return;
     const Stopwatch watch(tandem_.counters().plan_us);
-    // One order of the nodes whoever runs the graph: the scheduler's plan of the memory then fits the graphs of every
-    // phase. Another plan is a wait for the graph before, while which the mask could be filled.
-    const bool by_owner = tandem_.owner_takes_part();
     if (tandem_.members() > 1 && tandem_.settings().repeat) hold_inputs(graph);
-    std::vector<ggml_tensor*> nodes;
-    for (size_t i = 0; i < tandem_.members(); ++i) {
-        ggml_backend_t backend = backends_[i].get();
-        if (backend->iface.graph_optimize == nullptr) continue;
-        if (i == 0 && by_owner) {
-            backend->iface.graph_optimize(backend, graph, parameters);
-            continue;
-        }
-        // its wishes for the allocation count, since it may have to run the graph
-        nodes.assign(graph->nodes, graph->nodes + graph->n_nodes);
-        ggml_cgraph ordered = *graph;
-        ordered.nodes = nodes.data();
-        backend->iface.graph_optimize(backend, &ordered, parameters);
-    }
+    const auto ask = [this](size_t member, ggml_cgraph* asked, ggml_backend_graph_optimize_params* wishes) {
+        ggml_backend_t backend = backends_[member].get();
+        if (backend->iface.graph_optimize != nullptr) backend->iface.graph_optimize(backend, asked, wishes);
+    };
+    arrangements_.arrange(graph, graph_tokens(graph), {tandem_.members(), tandem_.owner_takes_part(), ask}, parameters);
+    tandem_.counters().arranged = arrangements_.asked();
 }
 
 void Stream::set(ggml_tensor* tensor, const void* data, size_t offset, size_t size) {

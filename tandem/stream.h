@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ggml-backend-impl.h"
+#include "tandem/arrangement.h"
 #include "tandem/shadow.h"
 #include "tandem/staging.h"
 #include "tandem/tandem.h"
@@ -97,6 +98,7 @@ private:
     std::list<PlanEntry> plans_;
     Plan uncached_plan_;
     ShadowCache shadows_;
+    Arrangements arrangements_;
 
     std::deque<Staging> staging_;  // one a member, in memory that the member copies from directly
     std::vector<Write> writes_;

@@ -368,6 +368,7 @@ Counts Tandem::counts() const {
     counts.input_us = counters_->input_us;
     counts.submit_us = counters_->submit_us;
     counts.wait_us = counters_->wait_us;
+    counts.arranged = counters_->arranged;
     counts.shadow_builds = counters_->shadow_builds;
     counts.shadow_hits = counters_->shadow_hits;
     counts.shared_bytes = counters_->shared_bytes;
