@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "engine/calibration.h"
+#include "engine/direct_stream.h"
 #include "engine/engine_arguments.h"
 #include "engine/heartbeat_hooks.h"
 #include "engine/request_hooks.h"
@@ -34,6 +35,7 @@ int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<s
     // ggml's threads may count until the very end of the process
     static auto* const page = new Heartbeat(std::move(*heartbeat));
     install_heartbeat(page->page());
+    install_direct_streams(&page->page().streams);
     std::vector<std::string> own = arguments;
     if (auto made = set_up_tandem(&own, excluded); !made) return fail(made.error());
     install_tandem_account(page->page(), excluded);

@@ -91,6 +91,25 @@ EngineIo EngineExchange::send(const std::filesystem::path& socket, std::string_v
     return EngineIo::ok;
 }
 
+bool EngineExchange::send_descriptor(std::span<const std::byte> bytes, int descriptor) {
+    iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof descriptor);
+    std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+    ssize_t sent = -1;
+    do sent = ::sendmsg(engine_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent == static_cast<ssize_t>(bytes.size());
+}
+
 EngineIo EngineExchange::fill(Wait wait) {
     begin_ = end_ = 0;
     // a read that did not fill the buffer took all there was: the next event is waited for, not tried for

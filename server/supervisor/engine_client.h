@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -50,6 +51,8 @@ public:
     EngineIo read_head(EngineResponseHead& head, Wait wait = {});
     // Body bytes without their chunk framing; what one recv(2) gave, over all chunks in it. ok means count > 0.
     EngineIo read_body(std::span<char> out, size_t& count, Wait wait = {});
+    // Sends a message with a copy of a descriptor along the connection, at once or not at all.
+    bool send_descriptor(std::span<const std::byte> message, int descriptor);
     // For responses that have no body although their head names a length (HEAD, 204, 304).
     void no_body() { remaining_ = 0, chunked_ = false, until_close_ = false, finished_ = true; }
     void close() { engine_.reset(); }

@@ -16,6 +16,7 @@ public:
     uint64_t generation() const override { return process_->generation(); }
     std::vector<DeviceMemory> memory() const override { return process_->memory(); }
     TandemReport tandem() const override { return process_->tandem(); }
+    std::shared_ptr<StreamTable> streams() const override { return process_->streams(); }
     Result<void> wait_ready(std::chrono::milliseconds limit) const override { return process_->wait_ready(limit); }
     void request_begun() override { process_->request_begun(); }
     void request_ended() override { process_->request_ended(); }

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 
 #include "base/result.h"
 #include "server/supervisor/engine_process.h"
+#include "server/supervisor/stream_table.h"
 
 namespace onebit {
 
@@ -19,6 +21,9 @@ public:
     virtual uint64_t generation() const = 0;
     virtual std::vector<DeviceMemory> memory() const { return {}; }
     virtual TandemReport tandem() const { return {}; }
+    // Of the present child, null where it does not take clients' sockets. Ask after socket(): the child of a socket
+    // that is connected to is this one, or gone.
+    virtual std::shared_ptr<StreamTable> streams() const { return nullptr; }
     virtual Result<void> wait_ready(std::chrono::milliseconds limit) const = 0;
     virtual void request_begun() = 0;
     virtual void request_ended() = 0;

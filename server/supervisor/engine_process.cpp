@@ -250,6 +250,12 @@ TandemReport EngineProcess::tandem() const {
     return impl_->heartbeat ? read_tandem(impl_->heartbeat->page().tandem) : TandemReport{};
 }
 
+std::shared_ptr<StreamTable> EngineProcess::streams() const {
+    const std::lock_guard lock(impl_->mutex);
+    if (!impl_->heartbeat || impl_->heartbeat->page().streams.taken_up.load() == 0) return nullptr;
+    return {impl_->heartbeat, &impl_->heartbeat->page().streams};
+}
+
 Result<void> EngineProcess::wait_ready(milliseconds limit) const {
     std::unique_lock lock(impl_->mutex);
     const auto decided = [this] {

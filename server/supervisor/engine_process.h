@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "server/supervisor/member_failure.h"
 #include "server/supervisor/placement.h"
+#include "server/supervisor/stream_table.h"
 #include "server/supervisor/tandem_table.h"
 
 namespace onebit {
@@ -73,6 +74,8 @@ public:
     std::vector<DeviceMemory> memory() const;
     // What the present child's tandem did; without a name when it has none.
     TandemReport tandem() const;
+    // In the memory that the present child shares; null where it does not take clients' sockets.
+    std::shared_ptr<StreamTable> streams() const;
 
     // Waits until ready; error usage when llama.cpp does not take its arguments, unavailable with whole_failure() when
     // it failed otherwise, timeout.

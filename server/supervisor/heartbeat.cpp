@@ -12,8 +12,7 @@
 namespace onebit {
 namespace {
 
-constexpr size_t kPageBytes = 4096;
-static_assert(sizeof(HeartbeatPage) <= kPageBytes);
+constexpr size_t kPageBytes = (sizeof(HeartbeatPage) + 4095) / 4096 * 4096;
 
 void* map_page(int fd) { return ::mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0); }
 

@@ -1,5 +1,6 @@
-// The page of memory through which an engine process shows its supervisor that it makes progress.
-// The engine writes, the supervisor reads; no calls, no locks. Both are the same binary, so the layout is private.
+// The memory through which an engine process shows its supervisor that it makes progress.
+// The engine writes, the supervisor reads; no calls, no locks. In the table of streams both write. Both are the same
+// binary, so the layout is private.
 #pragma once
 
 #include <atomic>
@@ -8,13 +9,14 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "server/supervisor/placement.h"
+#include "server/supervisor/stream_table.h"
 #include "server/supervisor/tandem_table.h"
 
 namespace onebit {
 
 struct HeartbeatPage {
     static constexpr uint32_t kMagic = 0x31626974;  // "1bit"
-    static constexpr uint32_t kVersion = 4;
+    static constexpr uint32_t kVersion = 5;
     uint32_t magic;
     uint32_t version;
     std::atomic<uint64_t> graphs_begun;  // per graph handed to a backend
@@ -34,10 +36,11 @@ struct HeartbeatPage {
     std::atomic<uint64_t> running_member;     // 1 + place in tandem.members of the one that works at a graph; 0: none
     PlacementTable placement;                 // where the memory lies
     TandemTable tandem;
+    StreamTable streams;
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-// One mapped page; unmapped on destruction.
+// One mapping of it; unmapped on destruction.
 class Heartbeat {
 public:
     // Supervisor: a new page in a memfd, zeroed, that a child may inherit. It cannot be made smaller by the child.

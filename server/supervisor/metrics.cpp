@@ -179,6 +179,7 @@ void Metrics::done(const RequestRecord& record) {
     Sums& sums = sums_[record.model];
     sums.bytes_in += record.bytes_in;
     sums.bytes_out += record.bytes_out;
+    sums.direct_bytes += record.direct_bytes;
     sums.seconds += record.seconds;
     if (record.first_byte_seconds < 0) return;
     size_t bucket = 0;
@@ -210,6 +211,10 @@ std::string Metrics::render(const std::vector<EngineView>& engines,
     family(out, "onebit_sent_bytes_total", "counter", "Bytes of response bodies.");
     for (const auto& [model, sums] : sums_)
         sample(out, "onebit_sent_bytes_total", model, static_cast<double>(sums.bytes_out));
+    family(out, "onebit_sent_directly_bytes_total", "counter",
+           "Of these the ones that engines wrote to clients themselves.");
+    for (const auto& [model, sums] : sums_)
+        sample(out, "onebit_sent_directly_bytes_total", model, static_cast<double>(sums.direct_bytes));
     family(out, "onebit_request_seconds_total", "counter",
            "Time from the head of a request to the end of its response.");
     for (const auto& [model, sums] : sums_) sample(out, "onebit_request_seconds_total", model, sums.seconds);

@@ -23,6 +23,7 @@ struct RequestRecord {
     uint64_t bytes_in = 0, bytes_out = 0;
     double seconds = 0;
     double first_byte_seconds = -1;  // negative: none was sent, or none from an engine
+    uint64_t direct_bytes = 0;       // of bytes_out: those that the engine wrote to the client itself
 };
 
 // Safe from any thread.
@@ -45,7 +46,7 @@ private:
         uint64_t count = 0;
     };
     struct Sums {
-        uint64_t bytes_in = 0, bytes_out = 0;
+        uint64_t bytes_in = 0, bytes_out = 0, direct_bytes = 0;
         double seconds = 0;
         Times first_byte;
     };

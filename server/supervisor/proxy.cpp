@@ -12,6 +12,7 @@
 #include "server/supervisor/engine_client.h"
 #include "server/supervisor/known_routes.h"
 #include "server/supervisor/responses.h"
+#include "server/supervisor/stream_handover.h"
 
 namespace onebit {
 namespace {
@@ -88,16 +89,25 @@ void copy_headers(const EngineResponseHead& head, httplib::Response& response) {
 class ProxyStream {
 public:
     ProxyStream(Fleet::Lease lease, std::shared_ptr<RequestScope> scope, std::string path, const ProxyRequest& details,
-                std::unique_ptr<FatalRequests::Flight> flight, const ProxyTimes& times)
+                std::unique_ptr<FatalRequests::Flight> flight, const ProxyTimes& times,
+                std::shared_ptr<StreamTable> streams)
         : exchange(details.client, details.end),
+          handover_(std::move(streams), details.client),
           lease_(std::move(lease)),
           scope_(std::move(scope)),
           path_(std::move(path)),
           flight_(std::move(flight)),
           times_(times),
+          wait_(times.ping),
           generation_(lease_.engine().generation()) {}
 
-    ~ProxyStream() { exchange.close(); }  // before the lease: an engine that is let go has no request left
+    ~ProxyStream() {
+        const StreamHandover::Direct direct = handover_.direct();
+        if (direct.chunks > 0) scope_->first_byte(direct.first);
+        scope_->record.bytes_out += direct.payload;
+        scope_->record.direct_bytes = direct.payload;
+        exchange.close();  // before the lease: an engine that is let go has no request left
+    }
 
     EngineExchange exchange;
 
@@ -108,6 +118,8 @@ public:
         if (flight_) flight_->answered();
     }
     void set_events(bool events, bool head_pending) { events_ = events, head_pending_ = head_pending; }
+    // The engine's response with that head may go from it to the client directly.
+    void allow_direct(const EngineResponseHead& head) { direct_ = events_ && head.status == 200 && head.chunked; }
 
     struct Failure {
         std::string message;
@@ -168,20 +180,22 @@ public:
     // One step of a streamed body: one read, one write.
     bool pump(httplib::DataSink& sink) {
         if (head_pending_) return pump_head(sink);
+        if (direct_) handover_.offer(exchange);
         size_t count = 0;
         EngineIo result =
-            exchange.read_body(buffer_, count, events_ ? EngineExchange::Wait(times_.ping) : EngineExchange::Wait());
+            exchange.read_body(buffer_, count, events_ ? EngineExchange::Wait(wait_) : EngineExchange::Wait());
         switch (result) {
             case EngineIo::ok:
                 scope_->first_byte();
                 remember_end(count);
-                return write(sink, {buffer_.data(), count});
+                wait_ = times_.ping;
+                return write(sink, {buffer_.data(), count}, true);
             case EngineIo::end:
                 answered();
                 if (sink.done) sink.done();
                 return true;
             case EngineIo::timeout:
-                return at_event_end() ? write(sink, ": waiting\n\n") : true;
+                return ping(sink);
             case EngineIo::client_gone:
                 scope_->record.status = 499;
                 return false;
@@ -191,12 +205,37 @@ public:
                 break;
         }
         if (!events_) return false;
-        return end_with_error(sink, last_words(result));
+        if (handover_.direct().failed) {  // the engine met the client's end before us
+            scope_->record.status = 499;
+            return false;
+        }
+        std::string words = last_words(result);
+        if (!handover_.take_over(result == EngineIo::engine_gone)) {
+            if (scope_->record.status < 400) scope_->record.status = 503;
+            return false;
+        }
+        return end_with_error(sink, std::move(words));
     }
 
 private:
     std::string last_words(EngineIo result) {
         return result == EngineIo::stopping ? error_body(503, error_type(503), kStopping) : failure().body();
+    }
+
+    // A word for a client that has waited.
+    bool ping(httplib::DataSink& sink) {
+        wait_ = times_.ping;
+        if (const StreamHandover::Direct direct = handover_.direct(); direct.chunks > 0) {
+            const auto silent = std::chrono::floor<std::chrono::milliseconds>(Clock::now() - direct.last);
+            if (silent < times_.ping) {
+                wait_ = times_.ping - silent;
+                return true;
+            }
+        }
+        if (!handover_.begin_words()) return true;
+        const bool written = !at_event_end() || write(sink, ": waiting\n\n");
+        handover_.end_words();
+        return written;
     }
 
     bool pump_head(httplib::DataSink& sink) {
@@ -210,7 +249,10 @@ private:
         if (result != EngineIo::ok) return end_with_error(sink, last_words(result));
         head_pending_ = false;
         bool events = head.header("content-type").starts_with("text/event-stream");
-        if (head.status == 200 && events) return true;
+        if (head.status == 200 && events) {
+            allow_direct(head);
+            return true;
+        }
         // the status that this should have been can only be told in the stream now
         std::string body;
         size_t count = 0;
@@ -249,12 +291,14 @@ private:
         return true;
     }
 
-    bool write(httplib::DataSink& sink, std::string_view bytes) {
+    // engine: bytes of the engine's answer, not words of ours.
+    bool write(httplib::DataSink& sink, std::string_view bytes, bool engine = false) {
         if (!sink.write(bytes.data(), bytes.size())) {
             scope_->record.status = 499;
             return false;
         }
         scope_->record.bytes_out += bytes.size();
+        handover_.wrote(bytes.size(), engine);
         return true;
     }
 
@@ -264,15 +308,21 @@ private:
         else
             last_ = {last_[1], buffer_[0]};
     }
-    bool at_event_end() const { return last_[0] == '\n' && last_[1] == '\n'; }
+    bool at_event_end() const {
+        const StreamHandover::Direct direct = handover_.direct();
+        return direct.chunks > 0 ? direct.at_event_end : last_[0] == '\n' && last_[1] == '\n';
+    }
 
+    using Clock = StreamHandover::Clock;
+    StreamHandover handover_;
     Fleet::Lease lease_;
     std::shared_ptr<RequestScope> scope_;
     std::string path_;
     std::unique_ptr<FatalRequests::Flight> flight_;
     ProxyTimes times_;
+    std::chrono::milliseconds wait_;  // for the next event, until a ping
     uint64_t generation_;
-    bool events_ = false, head_pending_ = false;
+    bool events_ = false, head_pending_ = false, direct_ = false;
     std::array<char, 2> last_ = {'\n', '\n'};
     std::array<char, 16384> buffer_;
 };
@@ -288,9 +338,11 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
                    ProxyRequest details, const std::shared_ptr<RequestScope>& scope, const ProxyTimes& times) {
     scope->record.model = lease.model();
     std::filesystem::path socket = lease.engine().socket();
+    // a client of HTTP/1.0 knows no chunks
+    std::shared_ptr<StreamTable> streams = request.version == "HTTP/1.1" ? lease.engine().streams() : nullptr;
     const std::string path = request.target.substr(0, request.target.find('?'));
-    auto stream =
-        std::make_shared<ProxyStream>(std::move(lease), scope, path, details, std::move(details.flight), times);
+    auto stream = std::make_shared<ProxyStream>(std::move(lease), scope, path, details, std::move(details.flight),
+                                                times, std::move(streams));
     std::string head_text = engine_head(request, details);
     EngineIo result = stream->exchange.send(socket, head_text, details.body);
     if (result != EngineIo::ok) return stream->answer_failure(response, result);
@@ -347,6 +399,7 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
     response.status = head.status;
     copy_headers(head, response);
     stream->set_events(type.starts_with("text/event-stream"), false);
+    stream->allow_direct(head);
     if (head.length) {
         response.set_content_provider(*head.length, type.empty() ? "application/octet-stream" : type,
                                       [stream](size_t, size_t, httplib::DataSink& sink) { return stream->pump(sink); });

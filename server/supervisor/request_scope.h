@@ -19,9 +19,11 @@ public:
     RequestScope(const RequestScope&) = delete;
     RequestScope& operator=(const RequestScope&) = delete;
 
-    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-    void first_byte() {
-        if (record.first_byte_seconds < 0) record.first_byte_seconds = seconds();
+    using Clock = std::chrono::steady_clock;
+    double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+    void first_byte(Clock::time_point when = Clock::now()) {
+        if (record.first_byte_seconds < 0)
+            record.first_byte_seconds = std::chrono::duration<double>(when - start_).count();
     }
 
     RequestRecord record;
@@ -29,7 +31,7 @@ public:
 private:
     Metrics& metrics_;
     std::string method_, path_, client_;
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    Clock::time_point start_ = Clock::now();
 };
 
 }  // namespace onebit

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/direct_stream.h"
 #include "server/supervisor/supervisor.h"
 #include "tests/server/supervisor_testing.h"
 
@@ -41,6 +42,7 @@ protected:
         parts.make_engine = [this](const ModelTarget& target) -> Result<std::unique_ptr<EngineHandle>> {
             auto engine = std::make_unique<HttpEngine>(target.id);
             engine->state = first_state.load();
+            engine->table = table;
             std::lock_guard lock(mutex_);
             engines_[target.id] = engine.get();
             return std::unique_ptr<EngineHandle>(std::move(engine));
@@ -92,6 +94,7 @@ protected:
         EXPECT_FALSE(body["error"]["type"].get<std::string>().empty());
     }
 
+    std::shared_ptr<StreamTable> table;  // set before start(): engines write to clients themselves
     std::unique_ptr<Supervisor> supervisor;
     int port = 0;
     std::atomic<EngineState> first_state{EngineState::ready};
@@ -102,6 +105,26 @@ private:
     std::thread thread_;
     std::mutex mutex_;
     std::map<std::string, HttpEngine*> engines_;
+};
+
+// The engines are threads of this process, whose sends engine/direct_stream.h redirects as an engine process's.
+class DirectSupervisorTest : public SupervisorTest {
+protected:
+    void take_sockets() {
+        table = std::make_shared<StreamTable>();
+        install_direct_streams(table.get());
+    }
+    void TearDown() override {
+        SupervisorTest::TearDown();
+        install_direct_streams(nullptr);
+    }
+    // Of a model's requests that have ended.
+    double metric(const std::string& name, const std::string& labels = "model=\"m\"") {
+        auto answer = client().Get("/metrics");
+        const std::string line = "\n" + name + "{" + labels + "} ";
+        const size_t at = answer ? answer->body.find(line) : std::string::npos;
+        return at == std::string::npos ? -1 : std::strtod(answer->body.c_str() + at + line.size(), nullptr);
+    }
 };
 
 }  // namespace onebit::testing

@@ -4,8 +4,18 @@
 namespace onebit::testing {
 namespace {
 
+// Each with streams that pass through the supervisor, and with streams that engines write to clients themselves.
+class StreamTest : public DirectSupervisorTest, public ::testing::WithParamInterface<bool> {
+protected:
+    void SetUp() override {
+        if (GetParam()) take_sockets();
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Way, StreamTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "direct" : "relayed"; });
+
 // API10, API13
-TEST_F(SupervisorTest, API10_API13_a_client_that_leaves_frees_its_slot_and_no_other) {
+TEST_P(StreamTest, API10_API13_a_client_that_leaves_frees_its_slot_and_no_other) {
     start();
     RawClient stays(port), leaves(port);
     std::string endless = raw_post("/v1/chat/completions", R"({"stream":true,"events":1000000,"delay_ms":2})");
@@ -25,7 +35,7 @@ TEST_F(SupervisorTest, API10_API13_a_client_that_leaves_frees_its_slot_and_no_ot
 }
 
 // API10
-TEST_F(SupervisorTest, API10_leaving_before_the_first_byte_is_noticed_too) {
+TEST_P(StreamTest, API10_leaving_before_the_first_byte_is_noticed_too) {
     start();
     RawClient raw(port);
     ASSERT_TRUE(raw.send(raw_post("/completion", R"({"prompt":"x"})")));
@@ -35,7 +45,7 @@ TEST_F(SupervisorTest, API10_leaving_before_the_first_byte_is_noticed_too) {
     expect_alive();
 }
 
-TEST_F(SupervisorTest, leaving_while_the_model_loads_is_noticed) {
+TEST_P(StreamTest, leaving_while_the_model_loads_is_noticed) {
     first_state = EngineState::starting;
     start();
     RawClient raw(port);
@@ -47,7 +57,7 @@ TEST_F(SupervisorTest, leaving_while_the_model_loads_is_noticed) {
 }
 
 // API14, API15
-TEST_F(SupervisorTest, API14_API15_a_long_prefill_has_head_and_pings) {
+TEST_P(StreamTest, API14_API15_a_long_prefill_has_head_and_pings) {
     start({}, [](SupervisorParts& parts) { parts.times = {20ms, 20ms}; });
     RawClient raw(port);
     ASSERT_TRUE(raw.send(raw_post("/v1/chat/completions", R"({"stream":true,"late":true,"events":2})")));
@@ -60,7 +70,7 @@ TEST_F(SupervisorTest, API14_API15_a_long_prefill_has_head_and_pings) {
 }
 
 // API14: also in the middle of a stream
-TEST_F(SupervisorTest, API14_a_silent_stream_is_pinged_between_events) {
+TEST_P(StreamTest, API14_a_silent_stream_is_pinged_between_events) {
     start({}, [](SupervisorParts& parts) { parts.times = {20s, 20ms}; });
     RawClient raw(port);
     ASSERT_TRUE(raw.send(raw_post("/v1/chat/completions", R"({"stream":true,"wait":true,"events":2})")));
@@ -70,7 +80,7 @@ TEST_F(SupervisorTest, API14_a_silent_stream_is_pinged_between_events) {
 }
 
 // API18
-TEST_F(SupervisorTest, API18_an_error_after_the_head_is_an_event) {
+TEST_P(StreamTest, API18_an_error_after_the_head_is_an_event) {
     start({}, [](SupervisorParts& parts) { parts.times = {30ms, 20s}; });
     const std::string body = R"({"stream":true,"late":true,"reject":true})";
     RawClient late(port);
@@ -90,14 +100,14 @@ TEST_F(SupervisorTest, API18_an_error_after_the_head_is_an_event) {
 }
 
 // API18
-TEST_F(SupervisorTest, API18_an_error_before_the_first_byte_is_a_status) {
+TEST_P(StreamTest, API18_an_error_before_the_first_byte_is_a_status) {
     start();
     expect_alive();
     engine().open_gate();
     expect_error(post("/v1/chat/completions", R"({"stream":true,"late":true,"reject":true})"), 400);
 }
 
-TEST_F(SupervisorTest, a_fault_of_the_client_is_one_as_a_status_and_as_an_event) {
+TEST_P(StreamTest, a_fault_of_the_client_is_one_as_a_status_and_as_an_event) {
     start({}, [](SupervisorParts& parts) { parts.times = {30ms, 20s}; });
     const std::string body = R"({"stream":true,"late":true,"fault":true})";
     RawClient late(port);
@@ -115,7 +125,7 @@ TEST_F(SupervisorTest, a_fault_of_the_client_is_one_as_a_status_and_as_an_event)
 }
 
 // UX10
-TEST_F(SupervisorTest, UX10_a_stream_whose_engine_dies_ends_with_an_error_event) {
+TEST_P(StreamTest, UX10_a_stream_whose_engine_dies_ends_with_an_error_event) {
     start();
     RawClient events(port), plain(port);
     ASSERT_TRUE(events.send(raw_post("/v1/chat/completions", R"({"stream":true,"wait":true})")));
@@ -133,7 +143,7 @@ TEST_F(SupervisorTest, UX10_a_stream_whose_engine_dies_ends_with_an_error_event)
     EXPECT_FALSE(plain.text.ends_with("\r\n0\r\n\r\n")) << plain.text;
 }
 
-TEST_F(SupervisorTest, requests_of_an_engine_that_ends_in_a_member_of_its_tandem_are_told_so) {
+TEST_P(StreamTest, requests_of_an_engine_that_ends_in_a_member_of_its_tandem_are_told_so) {
     start();
     RawClient events(port);
     ASSERT_TRUE(events.send(raw_post("/v1/chat/completions", R"({"stream":true,"wait":true})")));
@@ -145,7 +155,7 @@ TEST_F(SupervisorTest, requests_of_an_engine_that_ends_in_a_member_of_its_tandem
     EXPECT_NE(events.text.find("\"type\":\"engine_failed\""), std::string::npos) << events.text;
 }
 
-TEST_F(SupervisorTest, the_end_of_the_server_is_told_to_every_request_in_flight) {
+TEST_P(StreamTest, the_end_of_the_server_is_told_to_every_request_in_flight) {
     start({}, [](SupervisorParts& parts) { parts.times = {30ms, 20s}; });
     const std::string waits = R"({"stream":true,"wait":true})";
     RawClient chat(port), anthropic(port), early(port), whole(port), plain(port), upload(port), head(port);
@@ -184,7 +194,7 @@ TEST_F(SupervisorTest, the_end_of_the_server_is_told_to_every_request_in_flight)
     EXPECT_FALSE(plain.text.ends_with("\r\n0\r\n\r\n")) << plain.text;
 }
 
-TEST_F(SupervisorTest, a_client_that_does_not_read_does_not_keep_the_server_from_its_end) {
+TEST_P(StreamTest, a_client_that_does_not_read_does_not_keep_the_server_from_its_end) {
     start();
     RawClient deaf(port);
     ASSERT_TRUE(deaf.send(raw_post("/v1/chat/completions", R"({"stream":true,"events":100000000})")));

@@ -93,6 +93,7 @@ public:
         return ended;
     }
     void close() { fd_.reset(); }
+    void end_sending() { ::shutdown(fd_.get(), SHUT_WR); }
 
     std::string text;
     bool ended = false;
@@ -152,6 +153,7 @@ public:
     std::filesystem::path socket() const override { return folder_.path() / "engine.sock"; }
     uint64_t generation() const override { return 1; }
     std::vector<DeviceMemory> memory() const override { return {{"CPU", 100, 20, 3, 8}, {"Vulkan0", 400, 80, 7, 24}}; }
+    std::shared_ptr<StreamTable> streams() const override { return table; }
     Result<void> wait_ready(std::chrono::milliseconds limit) const override {
         auto until = std::chrono::steady_clock::now() +
                      std::min<std::chrono::milliseconds>(limit, std::chrono::milliseconds(20));
@@ -185,6 +187,7 @@ public:
         changed_.notify_all();
     }
 
+    std::shared_ptr<StreamTable> table;  // set before it is used: takes clients' sockets
     std::atomic<EngineState> state{EngineState::ready};
     std::atomic<double> progress{0};
     std::atomic<int> requests{0}, active{0}, noticed_closed{0}, served{0}, sent_events{0};
