@@ -180,3 +180,78 @@ describe('many clients', () => {
         }
     });
 });
+
+// engines write streamed events to the client's socket themselves
+describe('streams straight from the engine', () => {
+    let server;
+    before(async () => {
+        server = await h.startServer(file, { engine: ['-c', '4096', '-np', '4'] });
+    });
+    const body = { prompt: 'Once upon a time', n_predict: 60, temperature: 0, ignore_eos: true, stream: true, cache_prompt: false };
+    const words = (text) => text.split('\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)).content).join('');
+    const sent = async (name) => {
+        const { text } = await h.get(server, '/metrics');
+        const sample = text.split('\n').find((line) => line.startsWith(`${name}{model="onebit`));
+        return sample ? Number(sample.split(' ').at(-1)) : 0;
+    };
+    // Sends bytes on one connection and resolves with what came until the connection ends, or `last` was seen so often.
+    const raw = async (bytes, last, times) => {
+        const net = await import('node:net');
+        return new Promise((resolve, reject) => {
+            let text = '';
+            const socket = net.connect(server.port, '127.0.0.1', () => socket.write(bytes));
+            socket.setTimeout(h.patience, () => socket.destroy(new Error(`silent after ${text}`)));
+            socket.on('data', (data) => {
+                text += data;
+                if (last && text.split(last).length > times) socket.destroy();
+            });
+            socket.on('close', () => resolve(text));
+            socket.on('error', reject);
+        });
+    };
+    const request = (version, target, value) => {
+        const bytes = JSON.stringify(value);
+        return `POST ${target} HTTP/${version}\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${bytes.length}\r\n\r\n${bytes}`;
+    };
+
+    test('no event passes the supervisor, and the metrics count all of them', async () => {
+        const before = [await sent('onebit_sent_bytes_total'), await sent('onebit_sent_directly_bytes_total')];
+        const { text } = await h.post(server, '/completion', body);
+        let total;
+        await h.until('the request is counted', async () => (total = (await sent('onebit_sent_bytes_total')) - before[0]) > 0);
+        assert.equal(total, text.length);
+        // what the engine sent before it had the client's socket: the first event at most, as a rule not even that
+        const direct = (await sent('onebit_sent_directly_bytes_total')) - before[1];
+        assert.ok(direct > total * 0.9, `${direct} of ${total} bytes`);
+    });
+
+    test('the text is that of a stream through the supervisor and that of an answer that is no stream', async () => {
+        const direct = await h.post(server, '/completion', body);
+        const before = await sent('onebit_sent_directly_bytes_total');
+        const relayed = await raw(request('1.0', '/completion', body));
+        assert.equal(await sent('onebit_sent_directly_bytes_total'), before);
+        const whole = (await h.post(server, '/completion', { ...body, stream: false })).json();
+        assert.equal(words(direct.text), whole.content);
+        assert.equal(words(relayed), whole.content);
+    });
+
+    test('a connection serves one stream after another, also when all are asked for at once', async () => {
+        const end = '\r\n0\r\n\r\n';
+        const text = await raw(request('1.1', '/completion', body).repeat(3), end, 3);
+        assert.equal(text.split('HTTP/1.1 200').length, 4);
+        const parts = text.split(end).slice(0, 3).map(words);
+        assert.ok(parts[0].length > 100);
+        assert.deepEqual(parts, [parts[0], parts[0], parts[0]]);
+    });
+
+    test('40 streams at once are whole, each its own', async () => {
+        const alone = words((await h.post(server, '/completion', body)).text);
+        const streams = await Promise.all(Array.from({ length: 40 }, () => h.post(server, '/completion', body)));
+        for (const stream of streams) {
+            assert.equal(stream.status, 200);
+            const last = JSON.parse(stream.text.trim().split('\n\n').at(-1).slice(6));
+            assert.equal(last.tokens_predicted, 60);
+            assert.equal(words(stream.text).slice(0, 10), alone.slice(0, 10));
+        }
+    });
+});
