@@ -67,9 +67,9 @@ std::string bind_output_modifiers(BindContext& context, char result) {
     Instruction& out = context.out;
     const bool real = result == 'f' || result == 'h' || result == 'd' || result == 'p';
     out.clamp = context.text.has("clamp");
-    if (const std::string* factor = context.text.modifier("mul")) out.output_multiply = *factor == "2" ? 1 : 2;
-    if (context.text.has("div")) out.output_multiply = 3;
-    if (!real && (out.clamp || out.output_multiply != 0)) return "clamp or omod on an integer result";
+    if (context.text.has("mul") || context.text.has("div"))
+        return "omod, which hardware ignores while denormals are kept";
+    if (!real && out.clamp) return "clamp on an integer result";
     return {};
 }
 
@@ -133,10 +133,10 @@ std::string bind_vector(BindContext& context, const Operation& operation) {
         return problem;
     if (auto problem = bind_selects(context, signature); !problem.empty()) return problem;
     if (auto problem = bind_output_modifiers(context, signature.result); !problem.empty()) return problem;
-    if (signature.carry && (out.clamp || out.output_multiply != 0)) return "modifiers on a carry instruction";
+    if (signature.carry && out.clamp) return "clamp on a carry instruction";
     for (int k = 0; k < out.sources; ++k) finish_source(context, out.source[k]);
 
-    out.direct = words == 1 && !out.clamp && out.output_multiply == 0 && out.half == Half::whole;
+    out.direct = words == 1 && !out.clamp && out.half == Half::whole;
     out.handler = operation.handler != nullptr ? operation.handler : signature.carry ? execute_carry : execute_vector;
     if (!text.dpp) return {};
     if (out.handler != static_cast<Handler>(execute_vector)) return "DPP on this instruction";

@@ -13,6 +13,8 @@ constexpr u32 kNoteMetadata = 32;
 constexpr u32 kRelocationRelative64 = 13;
 constexpr u32 kRelocationAbsolute64 = 3;
 constexpr std::size_t kLargestImage = std::size_t{1} << 30;
+// Each word of code becomes some hundred bytes of the interpreter.
+constexpr u64 kLargestCode = u64{16} << 20;
 
 Error damaged(std::string expected, std::string found) {
     return Error{ErrorCode::invalid, "code object", std::move(expected), std::move(found), "compile the kernel again"};
@@ -89,6 +91,7 @@ std::string unsupported_mode(const KernelDescriptor& d) {
     if (!d.wave32()) return "a wave of 64 lanes";
     if ((d.rsrc1 >> 12 & 15) != 0) return "a rounding mode other than to nearest even";
     if ((d.rsrc1 >> 16 & 15) != 15) return "flushed denormals";
+    if ((d.rsrc1 >> 21 & 1) == 0) return "clamps that keep NaN (DX10_CLAMP off)";
     if (d.preload != 0) return "preloaded kernel arguments";
     return {};
 }
@@ -170,7 +173,8 @@ Result<void> CodeObject::read(std::span<const u8> file) {
     if (string_table > image.size() || image.size() - string_table < string_bytes || string_bytes == 0 ||
         image[string_table + string_bytes - 1] != 0)
         return damaged("a string table inside of the image", "one outside");
-    const char* strings = reinterpret_cast<const char*>(image_ + string_table);
+    // a copy: relocations may write anywhere in the image, over the zero at the end too
+    const std::string strings(reinterpret_cast<const char*>(image_ + string_table), string_bytes);
 
     auto symbol_at = [&](u32 index, Elf64_Sym& symbol) {
         return index < symbols &&
@@ -200,8 +204,12 @@ Result<void> CodeObject::read(std::span<const u8> file) {
         const Region region{base + segment.p_vaddr, segment.p_memsz, (segment.p_flags & PF_W) != 0};
         if (memory_.add(region)) regions_.push_back(region.base);
         if ((segment.p_flags & PF_X) == 0) continue;
+        if (segment.p_filesz > kLargestCode)
+            return damaged("at most " + std::to_string(kLargestCode) + " bytes of code",
+                           std::to_string(segment.p_filesz));
+        // what the file does not hold is no code
         auto program =
-            build_program(image.subspan(segment.p_vaddr, segment.p_memsz), region.base, segment.p_vaddr, processor_);
+            build_program(image.subspan(segment.p_vaddr, segment.p_filesz), region.base, segment.p_vaddr, processor_);
         if (!program) return std::move(program).error();
         programs_.push_back(std::move(program).value());
     }
@@ -209,7 +217,7 @@ Result<void> CodeObject::read(std::span<const u8> file) {
     for (u32 index = 1; index < symbols; ++index) {
         Elf64_Sym symbol;
         if (!symbol_at(index, symbol)) return damaged("symbols inside of the image", "one outside");
-        const std::string_view name(strings + symbol.st_name);
+        const std::string_view name(strings.c_str() + symbol.st_name);
         if (symbol.st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT) continue;
         if (symbol.st_value > image.size() || image.size() - symbol.st_value < symbol.st_size)
             return damaged("symbols inside of the image", std::string(name) + " outside");

@@ -67,7 +67,6 @@ struct Instruction {
     bool direct = false;  // a full wave may write straight to the destination
     bool clamp = false;
     Half half = Half::whole;
-    u8 output_multiply = 0;  // omod: 0 none, 1 times 2, 2 times 4, 3 divided by 2
     u8 bytes = 0;            // memory: bytes a lane
     bool returns = false;    // atomics: the old value goes to the destination
     bool permuted = false;   // comparisons: the first source goes through DPP

@@ -1,5 +1,7 @@
 #include "hrx/emulator/packet.h"
 
+#include <algorithm>
+
 namespace onebit::emulator {
 
 Dispatch read_dispatch(const hsa_kernel_dispatch_packet_t& packet, const Kernel& kernel, const MemoryMap& memory,
@@ -24,7 +26,12 @@ Dispatch read_dispatch(const hsa_kernel_dispatch_packet_t& packet, const Kernel&
     }
     u64 most = kLargestGroup;
     if (kernel.metadata != nullptr && kernel.metadata->maximal_group_size != 0)
-        most = kernel.metadata->maximal_group_size;
+        most = std::min<u64>(most, kernel.metadata->maximal_group_size);
+    u64 groups = 1;
+    for (u32 k = 0; k < 3 && problem.empty(); ++k)
+        if (__builtin_mul_overflow(groups, (u64{dispatch.grid[k]} + dispatch.group[k] - 1) / dispatch.group[k],
+                                   &groups))
+            wrong("the number of groups", ~u64{0}, "fewer than 2^64");
     if (items > most) wrong("the number of work-items in a group", items, "at most " + std::to_string(most));
 
     const KernelDescriptor& d = kernel.descriptor;
@@ -36,6 +43,8 @@ Dispatch read_dispatch(const hsa_kernel_dispatch_packet_t& packet, const Kernel&
         wrong("group_segment_size", packet.group_segment_size, "at most " + std::to_string(kLargestLds));
     if (packet.private_segment_size < d.private_bytes)
         wrong("private_segment_size", packet.private_segment_size, "at least " + std::to_string(d.private_bytes));
+    if (packet.private_segment_size > kLargestPrivate)
+        wrong("private_segment_size", packet.private_segment_size, "at most " + std::to_string(kLargestPrivate));
 
     dispatch.kernarg = reinterpret_cast<u64>(packet.kernarg_address);
     if (d.kernarg_bytes != 0) {

@@ -11,6 +11,8 @@ namespace onebit::emulator {
 
 inline constexpr u32 kLargestGroup = 1024;
 inline constexpr u32 kLargestLds = 65536;
+// Of a work-item: COMPUTE_TMPRING_SIZE counts the scratch of a wave in 15 bits of 256 bytes.
+inline constexpr u32 kLargestPrivate = 32767u * 256 / kLanes;
 
 // The dispatch that a packet asks for; `problem` names a field that is wrong, empty when none is.
 Dispatch read_dispatch(const hsa_kernel_dispatch_packet_t& packet, const Kernel& kernel, const MemoryMap& memory,

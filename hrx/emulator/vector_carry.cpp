@@ -1,4 +1,4 @@
-// Additions with carry masks, and the 32 by 32 to 64 bit multiply-adds, whose overflow is a mask too.
+// Additions with carry masks, and the 32 by 32 to 64 bit multiply-adds, of whose 65-bit sums the top bit is a mask too.
 #include "hrx/emulator/vector_core.h"
 
 namespace onebit::emulator {
@@ -25,8 +25,10 @@ void multiply_add(u32* d, const u32* a, const u32* b, const u32* c) {
         const u64 sum = product + addend;
         d[lane] = static_cast<u32>(sum);
         d[kLanes + lane] = static_cast<u32>(sum >> 32);
-        const bool overflow = Signed ? static_cast<i64>((product ^ sum) & (addend ^ sum)) < 0 : sum < addend;
-        d[2 * kLanes + lane] = overflow ? 1 : 0;
+        // signed operands are extended to 65 bits: the top one is the sign of the exact sum
+        const bool overflow = static_cast<i64>((product ^ sum) & (addend ^ sum)) < 0;
+        const bool top = Signed ? (static_cast<i64>(sum) < 0) != overflow : sum < addend;
+        d[2 * kLanes + lane] = top ? 1 : 0;
     }
 }
 

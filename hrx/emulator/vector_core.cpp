@@ -12,53 +12,30 @@ namespace {
 
 void broadcast(u32* buffer, u32 value) { std::fill(buffer, buffer + kLanes, value); }
 
-void clamp_f32(u32* values) {
+void clamp_result(const Operand& destination, u32* values) {
+    // NaN becomes 0, as DX10_CLAMP asks; the kernel descriptor is checked for it
+    const auto clamp = [](auto value) { return value > 0 ? (value < 1 ? value : decltype(value){1}) : 0; };
+    const auto half = [&](u32 bits) { return bits_of(static_cast<f16>(clamp(static_cast<float>(as_f16(bits))))); };
     for (int lane = 0; lane < kLanes; ++lane) {
-        const float value = as_f32(values[lane]);
-        // NaN becomes 0, as DX10_CLAMP asks; the kernel descriptor is checked for it
-        values[lane] = bits_of(value > 0.0f ? (value < 1.0f ? value : 1.0f) : 0.0f);
-    }
-}
-
-void output_modifiers(const Instruction& instruction, const Operand& destination, u32* values) {
-    static constexpr float kFactor[] = {1.0f, 2.0f, 4.0f, 0.5f};
-    const double factor = kFactor[instruction.output_multiply];
-    switch (destination.type) {
-        case ValueType::f32:
-            if (instruction.output_multiply != 0)
-                for (int lane = 0; lane < kLanes; ++lane)
-                    values[lane] = bits_of(as_f32(values[lane]) * static_cast<float>(factor));
-            if (instruction.clamp) clamp_f32(values);
-            return;
-        case ValueType::f16:
-            for (int lane = 0; lane < kLanes; ++lane) {
-                float value = static_cast<float>(as_f16(values[lane]));
-                if (instruction.output_multiply != 0) value *= static_cast<float>(factor);
-                if (instruction.clamp) value = value > 0.0f ? std::min(value, 1.0f) : 0.0f;
-                values[lane] = bits_of(static_cast<f16>(value));
+        switch (destination.type) {
+            case ValueType::f32:
+                values[lane] = bits_of(clamp(as_f32(values[lane])));
+                break;
+            case ValueType::f16:
+                values[lane] = half(values[lane]);
+                break;
+            case ValueType::packed_f16:
+                values[lane] = half(values[lane]) | half(values[lane] >> 16) << 16;
+                break;
+            case ValueType::f64: {
+                const u64 value = bits_of(clamp(as_f64(wide_at(values, lane))));
+                values[lane] = static_cast<u32>(value);
+                values[kLanes + lane] = static_cast<u32>(value >> 32);
+                break;
             }
-            return;
-        case ValueType::packed_f16:
-            for (int lane = 0; lane < kLanes; ++lane) {
-                u32 result = 0;
-                for (int half = 0; half < 2; ++half) {
-                    const float value = static_cast<float>(as_f16(values[lane] >> 16 * half));
-                    const float clamped = value > 0.0f ? std::min(value, 1.0f) : 0.0f;
-                    result |= bits_of(static_cast<f16>(clamped)) << 16 * half;
-                }
-                values[lane] = result;
-            }
-            return;
-        case ValueType::f64:
-            for (int lane = 0; lane < kLanes; ++lane) {
-                double value = as_f64(wide_at(values, lane)) * factor;
-                if (instruction.clamp) value = value > 0.0 ? std::min(value, 1.0) : 0.0;
-                values[lane] = static_cast<u32>(bits_of(value));
-                values[kLanes + lane] = static_cast<u32>(bits_of(value) >> 32);
-            }
-            return;
-        default:
-            return;  // binders refuse modifiers on integers
+            default:
+                return;  // binders refuse it on integers
+        }
     }
 }
 
@@ -126,7 +103,7 @@ void store_lanes(Wave& wave, u16 index, const u32* values, u32 exec) {
 }
 
 void store_result(Wave& wave, const Instruction& instruction, const Operand& destination, u32* values, u32 exec) {
-    if (instruction.clamp || instruction.output_multiply != 0) output_modifiers(instruction, destination, values);
+    if (instruction.clamp) clamp_result(destination, values);
     if (instruction.half != Half::whole) {
         const u32* old = wave.v[destination.index];
         for (int lane = 0; lane < kLanes; ++lane)

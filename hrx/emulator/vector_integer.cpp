@@ -19,7 +19,8 @@ u32 bitfield_u32(u32 a, u32 b, u32 c) {
 u32 bitfield_i32(u32 a, u32 b, u32 c) {
     const u32 width = c & 31;
     if (width == 0) return 0;
-    const u32 field = (a >> (b & 31)) & ((1u << width) - 1);
+    // a field that reaches past the top has the sign there
+    const u32 field = static_cast<u32>(sign(a) >> (b & 31)) & ((1u << width) - 1);
     return static_cast<u32>(sign(field << (32 - width)) >> (32 - width));
 }
 

@@ -164,10 +164,15 @@ std::string bind_wmma(BindContext& context, const Operation& operation) {
         if (operands[1 + k].kind != AsmOperand::Kind::vgpr || operands[1 + k].words != words)
             return "source " + operands[1 + k].text;
         out.source[k] = vector_register(operands[1 + k].index, words);
+        if (operands[1 + k].index < out.destination.index + 8 && out.destination.index < operands[1 + k].index + words)
+            return "a result over " + operands[1 + k].text + ", which hardware still reads";
         note_read(context, out.source[k], true);
     }
     if (operands[3].kind == AsmOperand::Kind::vgpr) {
+        const u16 first = operands[3].index;
         if (operands[3].words != 8) return "source " + operands[3].text;
+        if (first != out.destination.index && first < out.destination.index + 8 && out.destination.index < first + 8)
+            return "a result over part of " + operands[3].text + ", which hardware still reads";
         out.source[2] = vector_register(operands[3].index, 8);
         note_read(context, out.source[2], true);
     } else {

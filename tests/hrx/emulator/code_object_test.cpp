@@ -100,23 +100,101 @@ TEST(CodeObject, NoBytePatternCrashes) {
     }
 }
 
-TEST(CodeObject, WavesOf64AreRefused) {
-    std::vector<u8> file = kernel_file();
+// Where the descriptor of the first kernel lies in the file, which holds it as it is loaded.
+std::size_t descriptor_in(const std::vector<u8>& file) {
     MemoryMap memory;
-    u64 descriptor = 0;
-    {
-        auto object = CodeObject::load(file, memory);
-        ASSERT_TRUE(object.ok());
-        const Kernel& kernel = (*object)->kernels().front();
-        // the file holds the descriptor as it is loaded
-        const auto* bytes = reinterpret_cast<const u8*>(kernel.object);
-        descriptor = static_cast<u64>(std::search(file.begin(), file.end(), bytes, bytes + 64) - file.begin());
-    }
-    ASSERT_LT(descriptor + 64, file.size());
-    file[descriptor + 57] &= static_cast<u8>(~4u);
     auto object = CodeObject::load(file, memory);
-    ASSERT_FALSE(object.ok());
-    EXPECT_NE(object.error().message().find("64 lanes"), std::string::npos);
+    EXPECT_TRUE(object.ok());
+    if (!object.ok()) return 0;
+    const auto* bytes = reinterpret_cast<const u8*>((*object)->kernels().front().object);
+    return static_cast<std::size_t>(std::search(file.begin(), file.end(), bytes, bytes + 64) - file.begin());
+}
+
+TEST(CodeObject, ModesThatAreNotInterpretedAreRefused) {
+    struct Edit {
+        std::size_t byte;
+        u8 clear;
+        const char* found;
+    };
+    // rsrc1 is at 48, the properties at 56
+    for (const Edit& edit : {Edit{57, 4, "64 lanes"}, Edit{50, 0x20, "DX10_CLAMP"}, Edit{50, 0x01, "denormals"}}) {
+        std::vector<u8> file = kernel_file();
+        const std::size_t descriptor = descriptor_in(file);
+        ASSERT_LT(descriptor + 64, file.size());
+        ASSERT_NE(file[descriptor + edit.byte] & edit.clear, 0) << edit.found;
+        file[descriptor + edit.byte] &= static_cast<u8>(~edit.clear);
+        MemoryMap memory;
+        auto object = CodeObject::load(file, memory);
+        ASSERT_FALSE(object.ok()) << edit.found;
+        EXPECT_NE(object.error().message().find(edit.found), std::string::npos) << object.error().message();
+    }
+}
+
+// Code is what the file holds: a segment that asks for a gigabyte of zeroes behind it must not become as many
+// instructions.
+TEST(CodeObject, ZeroesBehindTheCodeAreNoCode) {
+    std::vector<u8> file = kernel_file();
+    Elf64_Ehdr header;
+    std::memcpy(&header, file.data(), sizeof(header));
+    u32 code_segments = 0;
+    for (u32 k = 0; k < header.e_phnum; ++k) {
+        u8* at = &file[header.e_phoff + k * sizeof(Elf64_Phdr)];
+        Elf64_Phdr segment;
+        std::memcpy(&segment, at, sizeof(segment));
+        if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+        segment.p_memsz = u64{1} << 30;
+        std::memcpy(at, &segment, sizeof(segment));
+        ++code_segments;
+    }
+    ASSERT_EQ(code_segments, 1u);
+    MemoryMap memory;
+    auto object = CodeObject::load(file, memory);
+    ASSERT_TRUE(object.ok()) << object.error().message();
+    EXPECT_LT((*object)->kernels().front().program->code.size(), file.size());
+}
+
+// A relocation may write anywhere in the image, over the zero at the end of the names too.
+TEST(CodeObject, RelocationsOverTheNamesDoNoHarm) {
+    std::vector<u8> file = kernel_file();
+    Elf64_Ehdr header;
+    std::memcpy(&header, file.data(), sizeof(header));
+    auto in_file = [&](u64 address) {
+        for (u32 k = 0; k < header.e_phnum; ++k) {
+            Elf64_Phdr segment;
+            std::memcpy(&segment, &file[header.e_phoff + k * sizeof(segment)], sizeof(segment));
+            if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address < segment.p_vaddr + segment.p_filesz)
+                return address - segment.p_vaddr + segment.p_offset;
+        }
+        ADD_FAILURE() << "no segment holds " << address;
+        return u64{0};
+    };
+    for (u32 k = 0; k < header.e_phnum; ++k) {
+        Elf64_Phdr segment;
+        std::memcpy(&segment, &file[header.e_phoff + k * sizeof(segment)], sizeof(segment));
+        if (segment.p_type != PT_DYNAMIC) continue;
+        const auto entries = segment.p_filesz / sizeof(Elf64_Dyn);
+        std::vector<Elf64_Dyn> dynamic(entries);
+        std::memcpy(dynamic.data(), &file[segment.p_offset], entries * sizeof(Elf64_Dyn));
+        u64 names = 0, bytes = 0;
+        Elf64_Dyn* spare[2] = {};
+        for (Elf64_Dyn& entry : dynamic) {
+            if (entry.d_tag == DT_STRTAB) names = entry.d_un.d_ptr;
+            if (entry.d_tag == DT_STRSZ) bytes = entry.d_un.d_val;
+            // the hash of GNU and the size of a symbol are not read
+            if (entry.d_tag == DT_GNU_HASH) spare[0] = &entry;
+            if (entry.d_tag == DT_SYMENT) spare[1] = &entry;
+        }
+        ASSERT_TRUE(spare[0] != nullptr && spare[1] != nullptr && bytes >= 32);
+        // the relocation lies in the names, and writes ones over their end
+        const Elf64_Rela relocation{names + bytes - 8, 13, -1};
+        std::memcpy(&file[in_file(names)], &relocation, sizeof(relocation));
+        *spare[0] = {DT_RELA, {names}};
+        *spare[1] = {DT_RELASZ, {sizeof(relocation)}};
+        std::memcpy(&file[segment.p_offset], dynamic.data(), entries * sizeof(Elf64_Dyn));
+    }
+    MemoryMap memory;
+    auto object = CodeObject::load(file, memory);
+    if (!object.ok()) GTEST_SUCCEED() << object.error().message();
 }
 
 // A compiled kernel whose waits are edited away must not pass.

@@ -198,7 +198,7 @@ TEST_F(Hsa, WrongPacketsAreRefused) {
     load();
     auto* a = static_cast<float*>(allocate(256 * 4));
     auto good = [&] { return vec_add(a, a, a, 256, {0}); };
-    for (int wrong = 0; wrong < 7; ++wrong) {
+    for (int wrong = 0; wrong < 10; ++wrong) {
         error_.store(HSA_STATUS_SUCCESS);
         create_queue();
         auto packet = good();
@@ -209,6 +209,16 @@ TEST_F(Hsa, WrongPacketsAreRefused) {
         if (wrong == 4) packet.kernarg_address = static_cast<std::uint8_t*>(packet.kernarg_address) + 8;
         if (wrong == 5) packet.kernarg_address = nullptr;
         if (wrong == 6) packet.group_segment_size = 65537;
+        // scratch of a wave that no GPU has, which would also take the host's memory
+        if (wrong == 7) packet.private_segment_size = 0xffffffff;
+        if (wrong == 8) packet.private_segment_size = 262137;
+        // 2^64 groups, of which a counter of 64 bits keeps none
+        if (wrong == 9) {
+            packet.setup = 3;
+            packet.workgroup_size_x = 1;
+            packet.grid_size_x = packet.grid_size_y = 0x80000000;
+            packet.grid_size_z = 4;
+        }
         submit(packet, HSA_PACKET_TYPE_KERNEL_DISPATCH);
         EXPECT_EQ(wait_error(), HSA_STATUS_ERROR_INVALID_PACKET_FORMAT) << wrong;
         EXPECT_EQ(HSA(hsa_queue_destroy)(queue_), HSA_STATUS_SUCCESS);

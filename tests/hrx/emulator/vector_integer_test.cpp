@@ -80,7 +80,7 @@ const Row kRows[] = {
     {"v_bfe_i32", 3,
      [](u32 a, u32 b, u32 c) {
          const u32 width = c % 32;
-         u64 field = (W(a) >> b % 32) & ((u64{1} << width) - 1);
+         u64 field = static_cast<u64>(S(a) >> b % 32) & ((u64{1} << width) - 1);
          if (width != 0 && (field >> (width - 1) & 1) != 0) field |= ~((u64{1} << width) - 1);
          return static_cast<u32>(field);
      }},
@@ -211,6 +211,27 @@ void wide() {
     });
 }
 
+// The 65th bit of the sum goes to the mask.
+void multiply_add_masks() {
+    for (bool is_signed : {false, true}) {
+        auto a = [](int lane) { return kIntegerEdges[static_cast<std::size_t>(lane) % kIntegerEdges.size()]; };
+        auto b = [](int lane) { return kIntegerEdges[static_cast<std::size_t>(3 * lane + 5) % kIntegerEdges.size()]; };
+        auto c = [](int lane) {
+            return kInteger64Edges[static_cast<std::size_t>(5 * lane + 1) % kInteger64Edges.size()];
+        };
+        Machine machine;
+        machine.v(2, a).v(4, b).v64(6, c).exec(kHalfExec);
+        machine.ok(is_signed ? "v_mad_i64_i32 v[0:1], s5, v2, v4, v[6:7]" : "v_mad_u64_u32 v[0:1], s5, v2, v4, v[6:7]");
+        for (int lane = 0; lane < kLanes; ++lane) {
+            __extension__ using Wide = __int128;
+            const Wide sum = is_signed ? Wide{S(a(lane))} * S(b(lane)) + static_cast<i64>(c(lane))
+                                       : Wide{W(a(lane))} * W(b(lane)) + c(lane);
+            const bool top = (kHalfExec >> lane & 1) != 0 && (sum >> 64 & 1) != 0;
+            EXPECT_EQ(machine.get_s(5) >> lane & 1, top ? 1u : 0u) << is_signed << " lane " << lane;
+        }
+    }
+}
+
 void carries() {
     struct Row {
         const char* text;
@@ -292,6 +313,7 @@ TEST(VectorInteger, Rows) { rows(); }
 TEST(VectorInteger, Saturation) { saturation(); }
 TEST(VectorInteger, Wide) { wide(); }
 TEST(VectorInteger, Carries) { carries(); }
+TEST(VectorInteger, MultiplyAddMasks) { multiply_add_masks(); }
 TEST(VectorInteger, BytesAndSwaps) { bytes_and_swaps(); }
 
 }  // namespace onebit::emulator

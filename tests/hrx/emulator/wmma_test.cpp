@@ -117,4 +117,18 @@ TEST(Wmma, CopiesThatDifferTrap) {
     EXPECT_NE(trap->detail.find("v17"), std::string::npos) << trap->detail;
 }
 
+// Hardware writes the first rows before it has read all factors.
+TEST(Wmma, ResultsOverFactorsAreRefused) {
+    for (const char* text : {"v_wmma_f32_16x16x16_f16 v[16:23], v[16:23], v[32:39], v[0:7]",
+                             "v_wmma_f32_16x16x16_f16 v[39:46], v[16:23], v[32:39], v[0:7]",
+                             "v_wmma_f32_16x16x16_f16 v[25:32], v[16:23], v[32:39], 0",
+                             "v_wmma_i32_16x16x16_iu8 v[12:19], v[18:21], v[32:35], 0",
+                             "v_wmma_f32_16x16x16_f16 v[4:11], v[16:23], v[32:39], v[0:7]"}) {
+        auto trap = Machine().run(text);
+        ASSERT_TRUE(trap) << text;
+        EXPECT_EQ(trap->kind, TrapKind::unknown_instruction) << text;
+        EXPECT_NE(trap->detail.find("which hardware still reads"), std::string::npos) << trap->detail;
+    }
+}
+
 }  // namespace onebit::emulator
