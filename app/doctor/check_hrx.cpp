@@ -30,18 +30,20 @@ void check_hrx(const Machine& machine, const std::vector<PciGpu>& gpus, Findings
               "install ROCm's runtime, or name its library: ONEBIT_HRX_LIBHSA=/path/to/libhsa-runtime64.so.1"},
           Use{"cuda", "nvidia", "NVIDIA",
               "install NVIDIA's driver, or name its library: ONEBIT_HRX_LIBCUDA=/path/to/libcuda.so.1"}}) {
-        bool started = false;
+        bool started = false, named = false;
         std::string told;
         for (const HrxAttempt& attempt : *attempts) {
             if (attempt.driver != use.driver) continue;
             started |= attempt.started;
+            // who names a library wants it, whatever GPUs are here
+            named |= attempt.origin.starts_with("ONEBIT_HRX_");
             told += (told.empty() ? "" : "; ") + attempt_text(attempt);
         }
         if (told.empty()) continue;
         const bool wanted =
             std::ranges::any_of(gpus, [&use](const PciGpu& gpu) { return gpu.driver == use.kernel_driver; });
         const std::string check = std::string("hrx ") + use.driver;
-        if (started || !wanted) {
+        if (started || (!wanted && !named)) {
             const std::string unused = std::string("not needed, no ") + use.vendor + " GPU with its driver here; ";
             findings.push_back({check, FindingStatus::ok, (started ? "" : unused) + told, ""});
         } else {

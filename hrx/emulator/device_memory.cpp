@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "hrx/emulator/device.h"
 
@@ -14,6 +17,30 @@ namespace {
 constexpr u64 kPage = 4096;
 u64 whole_pages(u64 bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 u64 address(const void* pointer) { return reinterpret_cast<u64>(pointer); }
+
+// Pages that are not there cannot be pinned, and a kernel that ran into them would end the process.
+struct Pages {
+    bool readable = false, writable = false;
+};
+Pages pages_of_process(u64 first, u64 bytes) {
+    const u64 end = first + bytes;
+    if (end < first) return {};
+    std::ifstream maps("/proc/self/maps");
+    Pages pages{false, true};
+    std::string line;
+    for (u64 at = first; std::getline(maps, line);) {
+        unsigned long long from = 0, to = 0;
+        char access[5] = {};
+        if (std::sscanf(line.c_str(), "%llx-%llx %4s", &from, &to, access) != 3 || to <= at) continue;
+        if (from > at || access[0] != 'r') return {};
+        pages.writable &= access[1] == 'w';
+        at = to;
+        if (at < end) continue;
+        pages.readable = true;
+        return pages;
+    }
+    return {};
+}
 
 }  // namespace
 
@@ -54,6 +81,8 @@ hsa_status_t Device::free(void* pointer) {
 
 hsa_status_t Device::lock(void* pointer, u64 bytes) {
     if (pointer == nullptr || bytes == 0) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    const Pages pages = pages_of_process(address(pointer), bytes);
+    if (!pages.readable) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     std::lock_guard lock(mutex_);
     auto found = allocations_.find(address(pointer));
     if (found != allocations_.end()) {
@@ -61,7 +90,7 @@ hsa_status_t Device::lock(void* pointer, u64 bytes) {
         ++found->second.locks;
         return HSA_STATUS_SUCCESS;
     }
-    if (!memory_.add({address(pointer), bytes, true})) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+    if (!memory_.add({address(pointer), bytes, pages.writable})) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     Allocation allocation;
     allocation.base = address(pointer);
     allocation.bytes = bytes;

@@ -9,7 +9,7 @@ namespace onebit::loom {
 namespace {
 
 constexpr uint32_t simd_units = 4, most_waves = 16, wave = 32;
-constexpr uint32_t processor_lds = 128 * 1024, lds_granule = 1024;
+constexpr uint64_t processor_lds = 128 * 1024, lds_granule = 1024;
 
 // The unsigned number after a key in a MessagePack map. Keys of the note are never a part of another text.
 std::optional<uint32_t> find_number(std::span<const std::byte> note, std::string_view key) {
@@ -60,15 +60,19 @@ Occupancy estimate_occupancy(const Target& target, uint32_t vector_registers, ui
     // chips with the large register file allocate in larger steps
     static constexpr std::string_view large_files[] = {"gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201"};
     const bool large = std::find(std::begin(large_files), std::end(large_files), target.name) != std::end(large_files);
-    const uint32_t file = large ? 1536 : 1024, granule = large ? 24 : 16;
-    const uint32_t allocated = std::max((vector_registers + granule - 1) / granule, 1u) * granule;
+    // 64 bits: images may claim any number
+    const uint64_t file = large ? 1536 : 1024, granule = large ? 24 : 16;
+    const uint64_t allocated = std::max<uint64_t>((vector_registers + granule - 1) / granule, 1) * granule;
+    const auto waves_of = [](uint64_t count) {
+        return static_cast<uint32_t>(std::clamp<uint64_t>(count, 1, most_waves));
+    };
     Occupancy occupancy;
-    occupancy.by_registers = std::clamp(file / allocated, 1u, most_waves);
+    occupancy.by_registers = waves_of(file / allocated);
     occupancy.by_lds = most_waves;
     if (lds_bytes != 0) {
-        const uint32_t groups = processor_lds / ((lds_bytes + lds_granule - 1) / lds_granule * lds_granule);
-        const uint32_t waves = groups * ((workgroup + wave - 1) / wave);
-        occupancy.by_lds = std::clamp((waves + simd_units - 1) / simd_units, 1u, most_waves);
+        const uint64_t groups = processor_lds / ((lds_bytes + lds_granule - 1) / lds_granule * lds_granule);
+        const uint64_t waves = groups * ((uint64_t{workgroup} + wave - 1) / wave);
+        occupancy.by_lds = waves_of((waves + simd_units - 1) / simd_units);
     }
     return occupancy;
 }

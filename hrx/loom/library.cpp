@@ -1,9 +1,9 @@
 #include "hrx/loom/library.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <cstring>
+
+#include "base/load_library.h"
 
 namespace onebit::loom {
 namespace {
@@ -66,15 +66,13 @@ Result<std::shared_ptr<const Library>> Library::open(const std::filesystem::path
 }
 
 Result<void> Library::open_file(const std::filesystem::path& file) {
-    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    std::string problem;
+    void* library = load_library(file.string(), problem);
     const auto refuse = [&](const std::string& found) {
         if (library != nullptr) dlclose(library);
         return Error{ErrorCode::unavailable, file.string(), "libloom", found, ""};
     };
-    if (library == nullptr) {
-        const char* problem = dlerror();
-        return refuse(problem == nullptr ? "no reason given" : problem);
-    }
+    if (library == nullptr) return refuse(problem);
     decltype(&loom_version) version = nullptr;
     decltype(&loom_compiler) compiler = nullptr;
     if (!find(library, "loom_version", &version) || !find(library, "loom_compiler", &compiler) ||

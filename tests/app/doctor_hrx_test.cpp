@@ -57,6 +57,17 @@ TEST(DoctorHrxTest, WithoutAGpuNothingIsMissed) {
     EXPECT_THAT(findings[0].found, HasSubstr("dlopen failed"));
 }
 
+// Who names a library wants it: that it does not start is no matter of the GPUs that are here.
+TEST(DoctorHrxTest, ANamedLibraryThatDoesNotStartIsAWarning) {
+    const Findings findings =
+        hrx_findings({{"amdgpu", "ONEBIT_HRX_LIBHSA", "/mine.so", "dlopen", "cut short", false},
+                      {"cuda", "ONEBIT_HRX_LIBCUDA", "/other.so", "dlopen", "not a regular file", false}},
+                     {});
+    ASSERT_EQ(findings.size(), 2u);
+    for (const Finding& finding : findings) EXPECT_EQ(finding.status, FindingStatus::warning) << finding.check;
+    EXPECT_THAT(findings[0].found, HasSubstr("/mine.so (ONEBIT_HRX_LIBHSA): dlopen failed: cut short"));
+}
+
 TEST(DoctorHrxTest, AProbeThatDiesIsAWarning) {
     Machine machine;
     machine.hrx_attempts = []() -> Result<std::vector<HrxAttempt>> {

@@ -231,5 +231,34 @@ TEST_P(DispatchTest, ImagesThatAreNoneAreRefused) {
     }
 }
 
+// Damage that passes for a file must be refused or give kernels that can be asked about, never end the process.
+TEST_P(DispatchTest, DamagedImagesDoNoHarm) {
+    const auto good = kernel_image(info().architecture);
+    if (good[0] != std::byte{0x7F}) GTEST_SKIP() << "the driver compiles text";
+    uint32_t state = 7;
+    const auto random = [&state](size_t below) {
+        state = state * 1664525 + 1013904223;
+        return (uint64_t{state} >> 8) % below;
+    };
+    int refused = 0;
+    for (int round = 0; round < 300; ++round) {
+        auto image = good;
+        // headers, notes and tables come first; one round in three damages the code and the sections
+        const size_t reach = round % 3 == 2 ? image.size() : std::min<size_t>(image.size(), 0x1000);
+        for (int k = 0; k < 1 + round % 4; ++k) image[random(reach)] = static_cast<std::byte>(random(256));
+        const auto loaded = device().load(image);
+        if (!loaded.ok()) {
+            refused++;
+            EXPECT_FALSE(loaded.error().message().empty());
+            continue;
+        }
+        const auto index = loaded->find("cts_add");
+        if (index.ok()) {
+            EXPECT_TRUE(loaded->kernel_info(*index).ok());
+        }
+    }
+    EXPECT_GT(refused, 0);
+}
+
 }  // namespace
 }  // namespace onebit::hrx::cts

@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <map>
 
+#include "base/load_library.h"
 #include "hrx/runtime/drivers/amdgpu/libhsa.h"
 #include "hrx/runtime/drivers/elf.h"
 
@@ -65,6 +67,11 @@ TEST_F(LibhsaSearchTest, AVariableMayNameAFolder) {
     const std::string library = add("mine/libhsa-runtime64.so.1");
     variables() = {{"ONEBIT_HRX_LIBHSA", (root_ / "mine").string()}};
     EXPECT_EQ(found(), std::vector<std::string>{library});
+    const std::string built = add("build/libhsa-runtime64.so");
+    variables() = {{"ONEBIT_HRX_LIBHSA", (root_ / "build").string()}};
+    EXPECT_EQ(found(), std::vector<std::string>{built});
+    variables() = {{"ONEBIT_HRX_LIBHSA", root_.string()}};
+    EXPECT_EQ(found(), std::vector<std::string>{(root_ / soname).string()});
 }
 
 TEST_F(LibhsaSearchTest, TheOrderIsVariableThenRocmThenWheelsThenSystem) {
@@ -102,6 +109,32 @@ TEST_F(LibhsaSearchTest, ALibraryThatIsNoneIsToldWithTheCall) {
     EXPECT_EQ(tried[0].call, "dlopen");
     EXPECT_THAT(tried[0].detail, HasSubstr("broken.so"));
     EXPECT_FALSE(tried[0].started);
+}
+
+// The loader would wait for a writer of the pipe for ever, and meet a bus error in the file that is cut short.
+TEST_F(LibhsaSearchTest, FilesThatTheLoaderDoesNotSurviveAreTold) {
+    const std::string pipe = (root_ / "pipe.so").string(), cut = (root_ / "cut.so").string();
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    fs::copy_file("/proc/self/exe", cut);
+    fs::resize_file(cut, fs::file_size(cut) / 2);
+    for (const auto& [file, why] : {std::pair{pipe, "not a regular file"}, std::pair{cut, "cut short"}}) {
+        setenv("ONEBIT_HRX_LIBHSA", file.c_str(), 1);
+        std::vector<ProbeEntry> tried;
+        EXPECT_FALSE(load(tried).ok());
+        unsetenv("ONEBIT_HRX_LIBHSA");
+        ASSERT_EQ(tried.size(), 1u);
+        EXPECT_EQ(tried[0].call, "dlopen");
+        EXPECT_THAT(tried[0].detail, HasSubstr(why));
+    }
+    EXPECT_EQ(library_problem("libm.so.6"), "");
+    EXPECT_EQ(library_problem("/proc/self/exe"), "");
+    EXPECT_EQ(library_problem("/nowhere/at/all.so"), "");
+    for (const std::uintmax_t size : {0, 3, 63, 64, 100}) {
+        fs::resize_file(cut, size);
+        std::string problem;
+        EXPECT_EQ(load_library(cut, problem), nullptr) << size;
+        EXPECT_NE(problem, "") << size;
+    }
 }
 
 TEST_F(LibhsaSearchTest, ALibraryWithoutTheFunctionsIsToldWithTheirNames) {

@@ -140,6 +140,13 @@ TEST_P(MemoryTest, HostPointersThatCannotBeAreRefused) {
     EXPECT_TRUE(fails(device().import_host(pages + 1, 4096), ErrorCode::usage, "4096"));
     EXPECT_TRUE(fails(device().import_host(pages, 0), ErrorCode::usage));
     EXPECT_TRUE(fails(device().import_host(pages, UINT64_MAX - 100), ErrorCode::usage));
+    // a page that was there
+    void* gone = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(gone, MAP_FAILED);
+    ASSERT_EQ(munmap(static_cast<char*>(gone) + 4096, 4096), 0);
+    EXPECT_FALSE(device().import_host(gone, 8192).ok());
+    EXPECT_TRUE(device().import_host(gone, 4096).ok());
+    munmap(gone, 4096);
 }
 
 }  // namespace

@@ -143,6 +143,8 @@ TEST(Compiler, Occupancy) {
     EXPECT_EQ(estimate_occupancy(strix_halo, 32, 65536, 256).waves(), 4u);
     EXPECT_EQ(estimate_occupancy(strix_halo, 32, 65536, 32).waves(), 1u);
     EXPECT_EQ(estimate_occupancy(strix_halo, 32, 1, 256).waves(), 16u);
+    // what an image claims need not be so
+    EXPECT_EQ(estimate_occupancy(strix_halo, UINT32_MAX, UINT32_MAX, UINT32_MAX).waves(), 1u);
 }
 
 }  // namespace

@@ -265,6 +265,34 @@ TEST_F(Hsa, HostMemoryIsLockedForKernels) {
     EXPECT_EQ(wait_error(), HSA_STATUS_ERROR_MEMORY_FAULT);
 }
 
+// The process must not end because a kernel runs into pages that the host may not touch itself.
+TEST_F(Hsa, LockedPagesMustBeThereAndKeepTheirProtection) {
+    load();
+    create_queue();
+    constexpr std::size_t page = 4096;
+    auto* pages =
+        static_cast<std::uint8_t*>(mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(pages, MAP_FAILED);
+    ASSERT_EQ(mprotect(pages + page, page, PROT_READ), 0);
+    ASSERT_EQ(mprotect(pages + 2 * page, page, PROT_NONE), 0);
+    ASSERT_EQ(munmap(pages + 3 * page, page), 0);
+    void* mapped = nullptr;
+    EXPECT_NE(HSA(hsa_amd_memory_lock)(pages, 3 * page, &gpu_, 1, &mapped), HSA_STATUS_SUCCESS);
+    EXPECT_NE(HSA(hsa_amd_memory_lock)(pages + 2 * page, page, &gpu_, 1, &mapped), HSA_STATUS_SUCCESS);
+    EXPECT_NE(HSA(hsa_amd_memory_lock)(pages + 3 * page, page, &gpu_, 1, &mapped), HSA_STATUS_SUCCESS);
+    EXPECT_NE(HSA(hsa_amd_memory_lock)(pages, ~std::size_t{0}, &gpu_, 1, &mapped), HSA_STATUS_SUCCESS);
+    ASSERT_EQ(HSA(hsa_amd_memory_lock)(pages + page, page, &gpu_, 1, &mapped), HSA_STATUS_SUCCESS);
+    auto* x = reinterpret_cast<float*>(mapped);
+    auto* out = static_cast<float*>(allocate(page));
+    hsa_signal_t done = signal(1);
+    submit(vec_add(out, x, x, 1024, done), HSA_PACKET_TYPE_KERNEL_DISPATCH);
+    ASSERT_EQ(wait(done), 0);
+    submit(vec_add(x, x, x, 1024, done), HSA_PACKET_TYPE_KERNEL_DISPATCH);
+    EXPECT_EQ(wait_error(), HSA_STATUS_ERROR_MEMORY_FAULT);
+    EXPECT_EQ(HSA(hsa_amd_memory_unlock)(mapped), HSA_STATUS_SUCCESS);
+    munmap(pages, 3 * page);
+}
+
 TEST_F(Hsa, CopiesWaitForSignals) {
     auto* a = static_cast<std::uint32_t*>(allocate(4096));
     auto* b = static_cast<std::uint32_t*>(allocate(4096));

@@ -1,7 +1,6 @@
 #include "hrx/runtime/drivers/amdgpu/libhsa.h"
 
-#include <dlfcn.h>
-
+#include "base/load_library.h"
 #include "hrx/runtime/drivers/amdgpu/fault.h"
 #include "hrx/runtime/status.h"
 
@@ -41,11 +40,9 @@ bool failed(ProbeEntry& entry, const char* call, std::string detail) {
 }
 
 bool start(ProbeEntry& entry) {
-    void* library = dlopen(entry.library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-        const char* reason = dlerror();
-        return failed(entry, "dlopen", reason == nullptr ? "failed" : reason);
-    }
+    std::string problem;
+    void* library = load_library(entry.library, problem);
+    if (library == nullptr) return failed(entry, "dlopen", std::move(problem));
     if (const std::string missing = resolve(library); !missing.empty()) {
         return failed(entry, "dlsym", "not in the library: " + missing);
     }

@@ -15,7 +15,12 @@ constexpr const char* soname = "libhsa-runtime64.so.1";
 // A variable may name the library or the folder that holds it.
 std::string library_of(const std::string& value) {
     std::error_code ignored;
-    return fs::is_directory(value, ignored) ? value + "/" + soname : value;
+    if (!fs::is_directory(value, ignored)) return value;
+    // a folder of a build has the name without the number
+    for (const std::string name : {soname, "libhsa-runtime64.so"}) {
+        if (fs::exists(value + "/" + name, ignored)) return value + "/" + name;
+    }
+    return value + "/" + soname;
 }
 
 // Folders of parent whose names begin with prefix; later versions first.

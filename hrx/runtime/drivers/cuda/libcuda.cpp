@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/load_library.h"
 #include "hrx/runtime/status.h"
 
 namespace onebit::hrx::runtime::cuda {
@@ -31,11 +32,9 @@ std::string resolve(void* library) {
 }
 
 bool start(ProbeEntry& entry) {
-    void* library = dlopen(entry.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* library = load_library(entry.library, entry.detail);
     if (library == nullptr) {
-        const char* reason = dlerror();
         entry.call = "dlopen";
-        entry.detail = reason == nullptr ? "failed" : reason;
         return false;
     }
     if (const std::string missing = resolve(library); !missing.empty()) {
