@@ -3,6 +3,7 @@
 
 #include "hrx/kernels/mat_mul.h"
 #include "hrx/kernels/matrix.h"
+#include "hrx/kernels/planes.h"
 #include "hrx/kernels/quants.h"
 
 namespace onebit::hrx::kernels {
@@ -27,8 +28,7 @@ struct Operands {
 
 template <typename In>
 INLINE Operands<In> find_operands(const MatMul& a, uint32_t weight_bytes) {
-    const uint32_t i2 = workgroup_id_z() % a.in_ne2, i3 = workgroup_id_z() / a.in_ne2;
-    const uint32_t w2 = i2 / (a.in_ne2 / a.weight_ne2), w3 = i3 / (a.in_ne3 / a.weight_ne3);
+    const auto [i2, i3, w2, w3] = find_plane(a);
     return {static_cast<GLOBAL const uint8_t*>(a.weights) +
                 (uint64_t{w2} * a.weight_stride[1] + uint64_t{w3} * a.weight_stride[2]) * weight_bytes,
             static_cast<GLOBAL const In*>(a.in) + uint64_t{i2} * a.in_stride[1] + uint64_t{i3} * a.in_stride[2],
@@ -40,29 +40,40 @@ INLINE void store_runs(LDS float16* to, const half8 (&runs)[2]) {
     reinterpret_cast<LDS half8*>(to)[1] = runs[1];
 }
 
-// 8 elements of a row of `columns`, zeros past its end. even: packs of 16 bytes may be read.
-INLINE half8 load_run(GLOBAL const float* row, uint32_t column, uint32_t columns, bool even) {
+#if defined(__AMDGCN__)
+// HSA sets the hardware up for loads of any alignment: one way of loading serves all strides.
+constexpr bool packs_anywhere = true;
+#else
+constexpr bool packs_anywhere = false;
+#endif
+
+// 8 elements in packs of 16 bytes.
+INLINE half8 load_packs(GLOBAL const float* from) {
+    using Four = float __attribute__((ext_vector_type(4), aligned(packs_anywhere ? 4 : 16)));
+    const float4 low = reinterpret_cast<GLOBAL const Four*>(from)[0],
+                 high = reinterpret_cast<GLOBAL const Four*>(from)[1];
     half8 run;
-    if (even && column + 8 <= columns) {
-        const auto low = load_pack<4>(row + column), high = load_pack<4>(row + column + 4);
 #pragma unroll
-        for (uint32_t k = 0; k < 4; ++k) {
-            run[k] = static_cast<float16>(low.values[k]);
-            run[4 + k] = static_cast<float16>(high.values[k]);
-        }
-        return run;
+    for (uint32_t k = 0; k < 4; ++k) {
+        run[k] = static_cast<float16>(low[k]);
+        run[4 + k] = static_cast<float16>(high[k]);
     }
+    return run;
+}
+INLINE half8 load_packs(GLOBAL const float16* from) {
+    using Eight = float16 __attribute__((ext_vector_type(8), aligned(packs_anywhere ? 2 : 16)));
+    return *reinterpret_cast<GLOBAL const Eight*>(from);
+}
+
+// 8 elements of a row of `columns`, zeros past its end. even: packs of 16 bytes may be read.
+template <typename In>
+INLINE half8 load_run(GLOBAL const In* row, uint32_t column, uint32_t columns, bool even) {
+    if (even && column + 8 <= columns) return load_packs(row + column);
+    half8 run;
 #pragma unroll
     for (uint32_t k = 0; k < 8; ++k) {
         run[k] = column + k < columns ? static_cast<float16>(row[column + k]) : static_cast<float16>(0.0f);
     }
-    return run;
-}
-INLINE half8 load_run(GLOBAL const float16* row, uint32_t column, uint32_t columns, bool even) {
-    if (even && column + 8 <= columns) return *reinterpret_cast<GLOBAL const half8*>(row + column);
-    half8 run;
-#pragma unroll
-    for (uint32_t k = 0; k < 8; ++k) run[k] = column + k < columns ? row[column + k] : static_cast<float16>(0.0f);
     return run;
 }
 
@@ -190,7 +201,7 @@ INLINE void mat_mul(const MatMul& a, uint32_t columns, LDS float16* tiles) {
                                                            find_operands<In>(a, Quant::units == 1 ? 2 : Quant::bytes),
                                                            workgroup_id_y() * TileVectors,
                                                            workgroup_id_x() * TileRows,
-                                                           (in_uneven | weight_uneven) == 0}
+                                                           packs_anywhere || (in_uneven | weight_uneven) == 0}
         .compute();
 }
 

@@ -1,5 +1,6 @@
 #include "hrx/kernels/mat_vec.h"
 
+#include "hrx/kernels/planes.h"
 #include "hrx/kernels/quants.h"
 #include "hrx/kernels/specialise.h"
 
@@ -21,8 +22,7 @@ struct Work {
 // weight_bytes: of an element or block. False when the wave has no row.
 template <typename Weight>
 INLINE bool find_work(const MatVec& a, uint32_t each, uint32_t weight_bytes, Work<Weight>& work) {
-    const uint32_t i2 = workgroup_id_z() % a.in_ne2, i3 = workgroup_id_z() / a.in_ne2;
-    const uint32_t w2 = i2 / (a.in_ne2 / a.weight_ne2), w3 = i3 / (a.in_ne3 / a.weight_ne3);
+    const auto [i2, i3, w2, w3] = find_plane(a);
     work.row = (workgroup_id_x() * (mat_vec_threads / wave_size) + wave_id()) * each;
     if (work.row >= a.rows) return false;
     GLOBAL const uint8_t* plane =

@@ -97,6 +97,42 @@ TEST_P(MatVecTest, PlanesShareWeights) {
     }
 }
 
+// Shares that are no powers of two, and planes whose number the quotients must not round up.
+TEST_P(MatVecTest, ManyPlanesOfOddShares) {
+    struct Shape {
+        uint32_t weight_ne2, in_ne2, weight_ne3, in_ne3;
+    };
+    for (const Shape& s : {Shape{3, 21, 5, 15}, Shape{1, 49, 7, 7}, Shape{13, 13, 1, 11}, Shape{1, 1, 3, 255}}) {
+        MatVec block = packed<MatVec>(32, 32, 1, 1);
+        block.weight_ne2 = s.weight_ne2;
+        block.weight_ne3 = s.weight_ne3;
+        block.in_ne2 = s.in_ne2;
+        block.in_ne3 = s.in_ne3;
+        block.weight_stride[1] = block.in_stride[1] = 32;
+        block.weight_stride[2] = 32 * s.weight_ne2;
+        block.in_stride[2] = 32 * s.in_ne2;
+        block.out_stride[1] = 1;
+        block.out_stride[2] = s.in_ne2;
+        const uint32_t planes = s.in_ne2 * s.in_ne3;
+        const auto weights = Random(21).values(size_t{32} * s.weight_ne2 * s.weight_ne3);
+        const auto in = Random(22).values(size_t{32} * planes);
+        const auto out = output<float>(planes);
+        run("mat_vec_f32", block, {out.binding(), bind(input(weights)), bind(input(in))});
+        const auto seen = out.read();
+        for (uint32_t plane = 0; plane < planes; ++plane) {
+            const uint32_t w2 = plane % s.in_ne2 / (s.in_ne2 / s.weight_ne2);
+            const uint32_t w3 = plane / s.in_ne2 / (s.in_ne3 / s.weight_ne3);
+            double sum = 0, scale = 0;
+            for (uint32_t k = 0; k < 32; ++k) {
+                const double weight = weights[(size_t{w3} * s.weight_ne2 + w2) * 32 + k], x = in[plane * 32 + k];
+                sum += weight * x;
+                scale += std::fabs(weight * x);
+            }
+            ASSERT_TRUE(close(seen[plane], sum, tolerance("mat_vec").value, scale)) << plane << " of " << planes;
+        }
+    }
+}
+
 TEST_P(MatVecTest, NanAndInfinity) {
     auto weights = Random(5).values(6 * 64);
     auto in = Random(6).values(64);
