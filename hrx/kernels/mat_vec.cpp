@@ -29,13 +29,11 @@ INLINE bool find_work(const MatVec& a, uint32_t each, uint32_t weight_bytes, Wor
         static_cast<GLOBAL const uint8_t*>(a.weights) +
         (uint64_t{w2} * a.weight_stride[1] + uint64_t{w3} * a.weight_stride[2]) * weight_bytes;
 #pragma unroll
-    for (uint32_t r = 0; r < most_rows; ++r) {
+    for (uint32_t r = 0; r < each; ++r) {
         // rows past the end repeat the last, and are not stored
         const uint32_t row = work.row + r < a.rows ? work.row + r : a.rows - 1;
-        if (r < each) {
-            work.weights[r] =
-                reinterpret_cast<GLOBAL const Weight*>(plane + uint64_t{row} * a.weight_stride[0] * weight_bytes);
-        }
+        work.weights[r] =
+            reinterpret_cast<GLOBAL const Weight*>(plane + uint64_t{row} * a.weight_stride[0] * weight_bytes);
     }
     work.in = a.in + uint64_t{workgroup_id_y()} * a.in_stride[0] + uint64_t{i2} * a.in_stride[1] +
               uint64_t{i3} * a.in_stride[2];
@@ -47,20 +45,24 @@ INLINE bool find_work(const MatVec& a, uint32_t each, uint32_t weight_bytes, Wor
 template <typename Weight>
 INLINE void store(const MatVec& a, uint32_t each, const Work<Weight>& work, const float (&sums)[most_rows]) {
 #pragma unroll
-    for (uint32_t r = 0; r < most_rows; ++r) {
-        if (r >= each) continue;
+    for (uint32_t r = 0; r < each; ++r) {
         const float sum = wave_sum(sums[r]);
         if (lane_id() == 0 && work.row + r < a.rows) work.out[work.row + r] = sum;
     }
 }
 
+// Line by line: each loop that is to be unrolled costs every compilation some tenths of a millisecond.
 INLINE void load_run(GLOBAL const float* from, float* to) {
-#pragma unroll
-    for (uint32_t i = 0; i < 2; ++i) {
-        const auto pack = load_pack<4>(from + 4 * i);
-#pragma unroll
-        for (uint32_t k = 0; k < 4; ++k) to[4 * i + k] = pack.values[k];
-    }
+    const float4 low = reinterpret_cast<GLOBAL const float4*>(from)[0],
+                 high = reinterpret_cast<GLOBAL const float4*>(from)[1];
+    to[0] = low.x;
+    to[1] = low.y;
+    to[2] = low.z;
+    to[3] = low.w;
+    to[4] = high.x;
+    to[5] = high.y;
+    to[6] = high.z;
+    to[7] = high.w;
 }
 
 template <typename Quant>
@@ -80,8 +82,7 @@ INLINE void quantised_mat_vec(const MatVec& a, uint32_t columns, uint32_t each) 
             for (uint32_t k = 0; k < 16; ++k) totals[k / 8] += x[k];
         }
 #pragma unroll
-        for (uint32_t r = 0; r < most_rows; ++r) {
-            if (r >= each) continue;
+        for (uint32_t r = 0; r < each; ++r) {
             const Unit unit = Quant::decode(work.weights[r] + uint64_t{block} * Quant::bytes, u);
             float dots[2] = {};
 #pragma unroll
@@ -116,8 +117,7 @@ INLINE void plain_mat_vec(const MatVec& a, uint32_t columns, uint32_t each) {
                 for (uint32_t m = 0; m < 4; ++m) x[k + m] = four.values[m];
             }
 #pragma unroll
-            for (uint32_t r = 0; r < most_rows; ++r) {
-                if (r >= each) continue;
+            for (uint32_t r = 0; r < each; ++r) {
                 const auto weights = load_pack<pack>(work.weights[r] + i);
 #pragma unroll
                 for (uint32_t k = 0; k < pack; ++k) sums[r] += to_float(weights.values[k]) * x[k];
@@ -127,9 +127,7 @@ INLINE void plain_mat_vec(const MatVec& a, uint32_t columns, uint32_t each) {
     for (uint32_t i = done + lane_id(); i < columns; i += wave_size) {
         const float x = work.in[i];
 #pragma unroll
-        for (uint32_t r = 0; r < most_rows; ++r) {
-            if (r < each) sums[r] += to_float(work.weights[r][i]) * x;
-        }
+        for (uint32_t r = 0; r < each; ++r) sums[r] += to_float(work.weights[r][i]) * x;
     }
     store(a, each, work, sums);
 }

@@ -137,11 +137,10 @@ struct Q4_K {
         Unit unit;
         const uint2 quants = *reinterpret_cast<GLOBAL const uint2*>(from + 16 + 8 * u);
         decode_scales(*reinterpret_cast<GLOBAL const uint4*>(from), u / 4, unit.scale, unit.offset);
-#pragma unroll
-        for (uint32_t i = 0; i < 2; ++i) {
-            bytes_to_floats(quants[i] & 0x0f0f0f0fu, unit.q + 4 * i);
-            bytes_to_floats(quants[i] >> 4 & 0x0f0f0f0fu, unit.q + 8 + 4 * i);
-        }
+        bytes_to_floats(quants.x & 0x0f0f0f0fu, unit.q);
+        bytes_to_floats(quants.y & 0x0f0f0f0fu, unit.q + 4);
+        bytes_to_floats(quants.x >> 4 & 0x0f0f0f0fu, unit.q + 8);
+        bytes_to_floats(quants.y >> 4 & 0x0f0f0f0fu, unit.q + 12);
         return unit;
     }
 };
