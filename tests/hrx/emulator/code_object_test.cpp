@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "hrx/emulator/engine.h"
+#include "hrx/emulator/packet.h"
 
 namespace onebit::emulator {
 namespace {
@@ -195,6 +196,28 @@ TEST(CodeObject, RelocationsOverTheNamesDoNoHarm) {
     MemoryMap memory;
     auto object = CodeObject::load(file, memory);
     if (!object.ok()) GTEST_SUCCEED() << object.error().message();
+}
+
+// What a kernel's metadata claims does not lift the limits of the hardware.
+TEST(CodeObject, MetadataDoesNotRaiseTheLimitOfAGroup) {
+    KernelMetadata metadata;
+    metadata.maximal_group_size = 0xffffffff;
+    Kernel kernel;
+    kernel.metadata = &metadata;
+    hsa_kernel_dispatch_packet_t packet{};
+    packet.setup = 3;
+    packet.workgroup_size_x = packet.workgroup_size_y = packet.workgroup_size_z = 0xffff;
+    packet.grid_size_x = packet.grid_size_y = packet.grid_size_z = 0xffff;
+    MemoryMap memory;
+    std::string problem;
+    read_dispatch(packet, kernel, memory, problem);
+    EXPECT_NE(problem.find("at most 1024"), std::string::npos) << problem;
+    metadata.maximal_group_size = 64;
+    packet.setup = 1;
+    packet.workgroup_size_x = 65;
+    problem.clear();
+    read_dispatch(packet, kernel, memory, problem);
+    EXPECT_NE(problem.find("at most 64"), std::string::npos) << problem;
 }
 
 // A compiled kernel whose waits are edited away must not pass.
