@@ -67,15 +67,15 @@ struct Instruction {
     bool direct = false;  // a full wave may write straight to the destination
     bool clamp = false;
     Half half = Half::whole;
-    u8 bytes = 0;            // memory: bytes a lane
-    bool returns = false;    // atomics: the old value goes to the destination
-    bool permuted = false;   // comparisons: the first source goes through DPP
-    u16 immediate = 0;       // simm16, message, wait counters
-    u32 target = 0;          // branches: index of the instruction there
-    u32 index = 0;           // own index in the program
-    i32 offset = 0;          // bytes
-    i32 offset1 = 0;         // bytes
-    u64 next_pc = 0;         // address behind this instruction
+    u8 bytes = 0;           // memory: bytes a lane
+    bool returns = false;   // atomics: the old value goes to the destination
+    bool permuted = false;  // comparisons: the first source goes through DPP
+    u16 immediate = 0;      // simm16, message, wait counters
+    u32 target = 0;         // branches: index of the instruction there
+    u32 index = 0;          // own index in the program
+    i32 offset = 0;         // bytes
+    i32 offset1 = 0;        // bytes
+    u64 next_pc = 0;        // address behind this instruction
     Dpp dpp;
 };
 

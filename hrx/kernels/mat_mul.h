@@ -9,8 +9,9 @@
 // Columns are contiguous, for quantised types a multiple of the block (32 or 256), for f16 any number.
 // Planes: dimensions 2 and 3 of in; the plane (i2, i3) takes weights of (i2 * weight_ne2 / in_ne2, i3 * weight_ne3 /
 // in_ne3), so that in_ne2 is a multiple of weight_ne2, and in_ne3 of weight_ne3.
-// Alignment: weights and in 16 bytes. Strides of f16 weights, and of in, may be any; memory is read in packs of 16 bytes,
-// on NVIDIA only where strides of f16 tensors are multiples of 8 and those of floats of 4.
+// Alignment: weights and in 16 bytes. Strides of f16 weights, and of in, may be any; memory is read in packs of 16
+// bytes, on NVIDIA only where strides of f16 tensors are multiples of 8 and those of floats of 4.
+//
 // May be fixed: columns.
 // Tolerance (tests/hrx-kernels/tolerances.h) relative to the sum of |weight * in|.
 #pragma once
