@@ -1,7 +1,6 @@
 #include "hrx/kernels/mat_vec_int8.h"
 
 #include "hrx/kernels/int8_units.h"
-#include "hrx/kernels/planes.h"
 #include "hrx/kernels/specialise.h"
 
 using namespace onebit::hrx::kernels;
@@ -33,7 +32,8 @@ INLINE void mat_vec(const MatVecInt8& a, uint32_t columns, uint32_t each) {
     using Units = Int8<Quant>;
     const uint32_t first_row = (workgroup_id_x() * (mat_vec_int8_threads / wave_size) + wave_id()) * each;
     if (first_row >= a.rows) return;
-    const auto [i2, i3, w2, w3] = find_plane(a);
+    const uint32_t i2 = workgroup_id_z() % a.in_ne2, i3 = workgroup_id_z() / a.in_ne2;
+    const uint32_t w2 = i2 / (a.in_ne2 / a.weight_ne2), w3 = i3 / (a.in_ne3 / a.weight_ne3);
     GLOBAL const uint8_t* weights =
         static_cast<GLOBAL const uint8_t*>(a.weights) +
         (uint64_t{w2} * a.weight_stride[1] + uint64_t{w3} * a.weight_stride[2]) * Quant::bytes;
