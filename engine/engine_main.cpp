@@ -26,7 +26,7 @@ int engine_main(const std::string& socket, int heartbeat_fd, const std::vector<s
     };
     ::umask(0077);  // the socket is this user's alone
     clean_engine_environment();
-    use_bounded_response_wait();
+    use_response_wait();
     use_request_hooks();
     set_log_level(LogLevel::verbose);  // the supervisor keeps what it wants
     hide_excluded_backends(excluded, arguments);

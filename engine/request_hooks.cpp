@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/next_function.h"
+#include "engine/response_wait.h"
 #include "engine/tandem_account.h"
 #include "server-queue.h"  // llama.cpp, tools/server
 
@@ -55,7 +56,9 @@ void server_response::send(server_task_result_ptr&& result) {
     static const auto next = onebit::next_function<Send>(
         "_ZN15server_response4sendEOSt10unique_ptrI18server_task_resultSt14default_deleteIS1_EE");
     onebit::complete(result);
+    const int id_task = result->id;
     next(this, std::move(result));
+    onebit::wake_for_result(this, id_task);
 }
 
 void server_queue::pop_deferred_task(int id_slot) {

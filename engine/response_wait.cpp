@@ -2,18 +2,59 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
 
 #include "server-queue.h"  // llama.cpp, tools/server; a change of the class there is one of this file too
 
 namespace onebit {
+namespace {
 
-void use_bounded_response_wait() {}
+struct Waiter {
+    const server_response* queue;
+    const std::unordered_set<int>* id_tasks;
+    std::condition_variable wake;  // with the queue's mutex
+};
+
+std::mutex waiters_mutex;
+std::vector<Waiter*> waiters;
+
+class Registered {
+public:
+    explicit Registered(Waiter& waiter) : waiter_(waiter) {
+        const std::lock_guard lock(waiters_mutex);
+        waiters.push_back(&waiter_);
+    }
+    ~Registered() {
+        const std::lock_guard lock(waiters_mutex);
+        std::erase(waiters, &waiter_);
+    }
+    Registered(const Registered&) = delete;
+    Registered& operator=(const Registered&) = delete;
+
+private:
+    Waiter& waiter_;
+};
+
+}  // namespace
+
+void use_response_wait() {}
+
+void wake_for_result(const server_response* queue, int id_task) {
+    const std::lock_guard lock(waiters_mutex);
+    for (Waiter* waiter : waiters)
+        if (waiter->queue == queue && waiter->id_tasks->count(id_task) > 0) waiter->wake.notify_one();
+}
 
 }  // namespace onebit
 
 server_task_result_ptr server_response::recv_with_timeout(const std::unordered_set<int>& id_tasks, int timeout) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(timeout);
     std::unique_lock lock(mutex_results);
+    onebit::Waiter waiter{this, &id_tasks, {}};
+    // before the look into the queue and under its mutex: a result that comes after the look finds the waiter
+    const onebit::Registered registered(waiter);
     for (;;) {
         const auto result = std::find_if(queue_results.begin(), queue_results.end(),
                                          [&](const auto& one) { return id_tasks.count(one->id) > 0; });
@@ -22,7 +63,7 @@ server_task_result_ptr server_response::recv_with_timeout(const std::unordered_s
             queue_results.erase(result);
             return taken;
         }
-        const bool over = condition_results.wait_until(lock, until) == std::cv_status::timeout;
+        const bool over = waiter.wake.wait_until(lock, until) == std::cv_status::timeout;
         if (!running) std::terminate();  // as the server's own: its caller has no answer to give any more
         if (over) return nullptr;
     }
