@@ -42,7 +42,6 @@ TEST_F(DirectStreamTest, the_answer_is_the_one_that_the_supervisor_would_pass_on
     ASSERT_TRUE(direct.send(raw_post(kChat, body)));
     ASSERT_TRUE(direct.read_until(kLast));
     table->taken_up = 0;
-    engine().table = nullptr;
     RawClient relayed(port);
     ASSERT_TRUE(relayed.send(raw_post(kChat, body)));
     ASSERT_TRUE(relayed.read_until(kLast));

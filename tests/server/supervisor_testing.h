@@ -153,7 +153,7 @@ public:
     std::filesystem::path socket() const override { return folder_.path() / "engine.sock"; }
     uint64_t generation() const override { return 1; }
     std::vector<DeviceMemory> memory() const override { return {{"CPU", 100, 20, 3, 8}, {"Vulkan0", 400, 80, 7, 24}}; }
-    std::shared_ptr<StreamTable> streams() const override { return table; }
+    std::shared_ptr<StreamTable> streams() const override { return table && table->taken_up ? table : nullptr; }
     Result<void> wait_ready(std::chrono::milliseconds limit) const override {
         auto until = std::chrono::steady_clock::now() +
                      std::min<std::chrono::milliseconds>(limit, std::chrono::milliseconds(20));
