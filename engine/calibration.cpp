@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kBudget{3000}, kQuiet{1000}, kLook{100};
-constexpr uint32_t kDeepest = 2048, kRounds = 2, kTrialUbatches = 2, kTrialTokens = 8;
+constexpr uint32_t kDeepest = 2048, kRounds = 2, kUbatchesAtOnce = 2, kTrialUbatches = 2, kTrialTokens = 8;
 
 thread_local bool on_calibration_thread = false;
 
@@ -114,13 +114,15 @@ std::string make_meter() {
     plan.members = {request.owner, request.owner == request.decode ? request.prefill : request.decode};
     plan.ubatch = ubatch;
     plan.sizes = route_sizes(ubatch);
-    plan.depths = route_depths(std::min(context, kDeepest + ubatch), ubatch);
+    plan.ubatches_at_once = std::clamp(context / ubatch, 1u, ubatches_at_once(plan.members, kUbatchesAtOnce));
+    const uint32_t batch = plan.ubatches_at_once * ubatch;
+    plan.depths = route_depths(std::min(context, kDeepest + batch), batch);
     plan.rounds = kRounds;
     const bool room = context >= ubatch + kTrialTokens;
     plan.trial_tokens = room ? kTrialTokens : 0;
     plan.trial_ubatches = std::clamp((context - plan.trial_tokens) / ubatch, 1u, kTrialUbatches);
     plan.trials = {{request.prefill == plan.members[0] ? 0 : 1, request.decode == plan.members[0] ? 0 : 1}};
-    own.depth = std::max(plan.depths.back() + ubatch, plan.trial_ubatches * ubatch + plan.trial_tokens);
+    own.depth = std::max(plan.depths.back() + batch, plan.trial_ubatches * ubatch + plan.trial_tokens);
     own.meter.emplace(std::move(plan));
     return "";
 }
@@ -131,7 +133,7 @@ std::unique_ptr<llama_context, FreeContext> open_context() {
     llama_context_params parameters = own.server.parameters;
     parameters.n_ctx = (own.depth + 255) / 256 * 256;
     parameters.n_ubatch = llama_n_ubatch(own.server.context);
-    parameters.n_batch = parameters.n_ubatch;
+    parameters.n_batch = parameters.n_ubatch * kUbatchesAtOnce;
     parameters.n_seq_max = 1;
     parameters.n_rs_seq = 0;
     parameters.n_outputs_max = parameters.n_outputs_max_per_seq = 1;

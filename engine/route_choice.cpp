@@ -307,10 +307,10 @@ std::vector<uint32_t> route_sizes(uint32_t ubatch) {
     return sizes;
 }
 
-std::vector<uint32_t> route_depths(uint32_t context, uint32_t ubatch) {
+std::vector<uint32_t> route_depths(uint32_t context, uint32_t batch) {
     std::vector<uint32_t> depths = {0};
     for (const uint32_t depth : {2048u, 8192u})
-        if (uint64_t{depth} + ubatch <= context) depths.push_back(depth);
+        if (uint64_t{depth} + batch <= context) depths.push_back(depth);
     return depths;
 }
 

@@ -48,7 +48,7 @@ RouteChoice one_device(std::string device, std::string reason);
 
 // Sizes of ubatches that are measured: 1, 8, 32, 128, 512 and so on, and the largest one.
 std::vector<uint32_t> route_sizes(uint32_t ubatch);
-// Depths that are measured: 0, 2048 and 8192, as far as a whole ubatch fits behind them.
-std::vector<uint32_t> route_depths(uint32_t context, uint32_t ubatch);
+// Depths that are measured: 0, 2048 and 8192, as far as a batch of so many tokens fits behind them.
+std::vector<uint32_t> route_depths(uint32_t context, uint32_t batch);
 
 }  // namespace onebit

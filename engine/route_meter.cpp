@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "engine/devices.h"
+#include "ggml-backend.h"
 #include "tandem/forced_member.h"
 
 namespace onebit {
@@ -24,6 +26,16 @@ double median(std::vector<double> values) {
 }
 
 }  // namespace
+
+uint32_t ubatches_at_once(const std::vector<std::string>& members, uint32_t most) {
+    const bool any = std::any_of(members.begin(), members.end(), [](const std::string& member) {
+        const ggml_backend_dev_t device = ggml_backend_dev_by_name(member.c_str());
+        if (device == nullptr || is_software_vulkan(ggml_backend_dev_description(device))) return false;
+        const auto type = ggml_backend_dev_type(device);
+        return type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU;
+    });
+    return any ? most : 1;
+}
 
 bool RouteMeter::done(const Samples& samples) const {
     return samples.warm &&
@@ -67,32 +79,32 @@ double RouteMeter::guess(uint32_t size) const {
     return nearest >= size || nearest == 0 ? longest : longest * size / nearest;
 }
 
-// One batch of at most a ubatch behind what was read; its last token's logits are made, as in a prompt.
-Result<void> RouteMeter::read(uint32_t size) {
-    llama_batch batch = llama_batch_init(static_cast<int32_t>(size), 0, 1);
-    batch.n_tokens = static_cast<int32_t>(size);
-    for (uint32_t i = 0; i < size; i++) {
+// One batch behind what was read; its last token's logits are made, as in a prompt.
+Result<void> RouteMeter::read(uint32_t tokens) {
+    llama_batch batch = llama_batch_init(static_cast<int32_t>(tokens), 0, 1);
+    batch.n_tokens = static_cast<int32_t>(tokens);
+    for (uint32_t i = 0; i < tokens; i++) {
         batch.token[i] = (*tokens_)[(position_ + i) % tokens_->size()];
         batch.pos[i] = static_cast<llama_pos>(position_ + i);
         batch.n_seq_id[i] = 1;
         batch.seq_id[i][0] = 0;
-        batch.logits[i] = i + 1 == size ? 1 : 0;
+        batch.logits[i] = i + 1 == tokens ? 1 : 0;
     }
     const int result = llama_decode(context_, batch);
     llama_batch_free(batch);
     llama_synchronize(context_);
-    position_ += size;
+    position_ += tokens;
     if (result == 0) return {};
-    return Error{ErrorCode::internal, "measuring a graph of " + std::to_string(size) + " tokens",
+    return Error{ErrorCode::internal, "measuring a batch of " + std::to_string(tokens) + " tokens",
                  "llama_decode to succeed", "code " + std::to_string(result), "--verbose shows llama.cpp's own lines"};
 }
 
-// Seconds of one graph on that member.
-Result<double> RouteMeter::graph(size_t member, uint32_t size) {
+// Seconds of one batch on that member.
+Result<double> RouteMeter::graphs(size_t member, uint32_t tokens) {
     std::optional<tandem::ForcedMember> forced;
     if (plan_.members.size() > 1) forced.emplace(member);
     const auto start = Clock::now();
-    ONEBIT_RETURN_IF_ERROR(read(size));
+    ONEBIT_RETURN_IF_ERROR(read(tokens));
     return seconds_between(start, Clock::now());
 }
 
@@ -104,7 +116,7 @@ Result<void> RouteMeter::fill(uint32_t depth) {
     for (size_t m = 1; m < plan_.members.size(); m++)
         if (rate({0, plan_.ubatch}, m) > rate({0, plan_.ubatch}, fastest)) fastest = m;
     while (position_ < depth && !ended(guess(plan_.ubatch))) {
-        auto read = graph(fastest, std::min(plan_.ubatch, depth - position_));
+        auto read = graphs(fastest, std::min(plan_.ubatch, depth - position_));
         if (!read) return std::move(read).error();
     }
     return {};
@@ -121,16 +133,18 @@ Result<void> RouteMeter::rewind(uint32_t depth) {
 
 Result<void> RouteMeter::sample(uint32_t depth, uint32_t size, size_t member) {
     Samples& samples = cells_.at({depth, size})[member];
-    if (ended(guess(size) * (size == 1 ? kSingleTokens : 1))) return {};
-    const uint32_t graphs = size == 1 ? kSingleTokens : 1;
+    // ubatches behind each other overlap on a GPU; tokens cannot
+    const uint32_t at_once = size == plan_.ubatch && size > 1 ? plan_.ubatches_at_once : 1;
+    const uint32_t batches = size == 1 ? kSingleTokens : 1;
+    if (ended(guess(size) * batches * at_once)) return {};
     double total = 0;
-    for (uint32_t i = 0; i < graphs; i++) {
-        auto seconds = graph(member, size);
+    for (uint32_t i = 0; i < batches; i++) {
+        auto seconds = graphs(member, size * at_once);
         if (!seconds) return std::move(seconds).error();
         total += *seconds;
     }
     // the first one compiles kernels and warms caches up
-    if (samples.warm) samples.seconds.push_back(total / graphs);
+    if (samples.warm) samples.seconds.push_back(total / (batches * at_once));
     if (samples.warm) samples.total += total;
     samples.warm = true;
     return rewind(depth);
@@ -175,7 +189,7 @@ Result<void> RouteMeter::measure_switch() {
         for (uint32_t i = 0; i < 2 * kSwitches; i++) {
             if (ended(guess(1))) return {};
             const size_t member = switching ? i % 2 : i / kSwitches;
-            auto seconds = graph(member, 1);
+            auto seconds = graphs(member, 1);
             if (!seconds) return std::move(seconds).error();
             const bool warms_up = (switching ? i : i % kSwitches) < kWarmUp;
             if (!warms_up) (switching ? turns : alone)[member].push_back(*seconds);
@@ -193,12 +207,18 @@ Result<void> RouteMeter::measure_trial(size_t prefill, size_t decode) {
         ONEBIT_RETURN_IF_ERROR(fill(0));
         // the tokens only make it a change of phase: in the sum their spread would hide what the prompt takes
         double total = 0;
-        for (uint32_t i = 0; i < plan_.trial_tokens + plan_.trial_ubatches; i++) {
-            const bool prompt = i >= plan_.trial_tokens;
-            if (ended(guess(prompt ? plan_.ubatch : 1))) return {};
-            auto seconds = graph(prompt ? prefill : decode, prompt ? plan_.ubatch : 1);
+        for (uint32_t i = 0; i < plan_.trial_tokens; i++) {
+            if (ended(guess(1))) return {};
+            auto seconds = graphs(decode, 1);
             if (!seconds) return std::move(seconds).error();
-            if (prompt) total += *seconds;
+        }
+        for (uint32_t done = 0; done < plan_.trial_ubatches;) {
+            const uint32_t at_once = std::min(plan_.ubatches_at_once, plan_.trial_ubatches - done);
+            if (ended(guess(plan_.ubatch) * at_once)) return {};
+            auto seconds = graphs(prefill, plan_.ubatch * at_once);
+            if (!seconds) return std::move(seconds).error();
+            total += *seconds;
+            done += at_once;
         }
         times.push_back(total);
     }

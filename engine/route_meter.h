@@ -15,11 +15,16 @@
 
 namespace onebit {
 
+// How many whole ubatches are read at once where the members are measured: `most` where one of them is a GPU, which
+// works at one while the next is handed over, and 1 for CPUs and software Vulkan. Names of ggml devices.
+uint32_t ubatches_at_once(const std::vector<std::string>& members, uint32_t most);
+
 struct MeterPlan {
     std::vector<std::string> members;  // of the tandem, the owner first; one: a device that is no tandem
     uint32_t ubatch = 512;
-    std::vector<uint32_t> sizes, depths;            // route_sizes(), route_depths()
-    uint32_t rounds = 5;                            // measurements of each, after one that warms up
+    std::vector<uint32_t> sizes, depths;  // route_sizes(), route_depths()
+    uint32_t rounds = 5;                  // measurements of each, after one that warms up
+    uint32_t ubatches_at_once = 1;        // of a sample of whole ubatches: read by one call, as a server reads prompts
     std::chrono::milliseconds cell_time{3000};      // of one size and member; the rounds that do not fit are left out
     std::vector<std::pair<size_t, size_t>> trials;  // pairs of members, prefill and decode
     uint32_t trial_ubatches = 4, trial_tokens = 32;
@@ -36,8 +41,8 @@ public:
 
     // Measures what is missing, in turns over the members: depth by depth, whole ubatches and single tokens first.
     // Looks at stop before each graph, and begins none that would end behind the time. context: empty, of one sequence,
-    // with an ubatch of the plan's, room for the largest depth and an ubatch behind it; left empty. tokens: text of
-    // that model. Error of a graph that failed.
+    // with an ubatch of the plan's, a batch for ubatches_at_once and room for as many behind the largest depth; left
+    // empty. tokens: text of that model. Error of a graph that failed.
     Result<End> run(llama_context* context, const std::vector<llama_token>& tokens, const std::function<bool()>& stop,
                     std::chrono::steady_clock::time_point until);
 
@@ -53,8 +58,8 @@ private:
     };
     using Cell = std::pair<uint32_t, uint32_t>;  // depth, size
 
-    Result<double> graph(size_t member, uint32_t size);
-    Result<void> read(uint32_t size);
+    Result<double> graphs(size_t member, uint32_t tokens);
+    Result<void> read(uint32_t tokens);
     Result<void> fill(uint32_t depth);
     Result<void> rewind(uint32_t depth);
     Result<void> sample(uint32_t depth, uint32_t size, size_t member);

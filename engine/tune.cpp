@@ -14,7 +14,7 @@
 namespace onebit {
 namespace {
 
-constexpr uint32_t kTrialUbatches = 4, kTrialTokens = 32;
+constexpr uint32_t kUbatchesAtOnce = 4, kTrialUbatches = 4, kTrialTokens = 32;
 
 class Tune {
 public:
@@ -29,7 +29,8 @@ public:
         plan.members = members_;
         plan.ubatch = context_.ubatch;
         plan.sizes = route_sizes(plan.ubatch);
-        plan.depths = route_depths(context_.tokens, plan.ubatch);
+        plan.ubatches_at_once = context_.batch / context_.ubatch;
+        plan.depths = route_depths(context_.tokens, context_.batch);
         plan.rounds = request_.rounds;
         plan.trial_ubatches = std::max(std::min(kTrialUbatches, (context_.tokens - trial_tokens()) / plan.ubatch), 1u);
         plan.trial_tokens = trial_tokens();
@@ -112,11 +113,13 @@ private:
     Result<void> open() {
         const int32_t trained = llama_model_n_ctx_train(session_->model());
         const uint32_t most = trained > 0 ? static_cast<uint32_t>(trained) : request_.context;
-        context_.ubatch = context_.batch = std::min(request_.ubatch, most);
-        const uint32_t wanted[] = {8192 + context_.ubatch, 2048 + context_.ubatch, context_.ubatch + kTrialTokens};
+        context_.ubatch = std::min(request_.ubatch, most);
+        const uint32_t at_once = ubatches_at_once(members_, kUbatchesAtOnce), whole = at_once * context_.ubatch;
+        const uint32_t wanted[] = {8192 + whole, 2048 + whole, context_.ubatch + kTrialTokens};
         Result<void> opened;
         for (const uint32_t tokens : wanted) {
             context_.tokens = std::max(std::min({tokens, most, request_.context}), context_.ubatch);
+            context_.batch = std::clamp(context_.tokens / context_.ubatch, 1u, at_once) * context_.ubatch;
             opened = session_->open(context_);
             if (opened) return {};
         }

@@ -157,8 +157,9 @@ Result<void> Tandem::check_sharing() {
 }
 
 size_t Tandem::pinning_member() const {
-    const size_t member = rule().decode;
-    return ggml_backend_dev_host_buffer_type(device(member)) != nullptr ? member : 0;
+    // whoever is forced to run a graph: the inputs lie where they were allocated
+    const std::lock_guard lock(rule_mutex_);
+    return ggml_backend_dev_host_buffer_type(device(rule_.decode)) != nullptr ? rule_.decode : 0;
 }
 
 ggml_backend_buffer_type_t Tandem::host_buffer_type() const {

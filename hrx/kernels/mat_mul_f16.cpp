@@ -59,14 +59,14 @@ struct Fragments {
     Fragment vectors[4], rows[4];
 };
 
-// A wave computes 64 vectors x 64 rows.
-INLINE void load_fragments(uint32_t stage, uint32_t k, Fragments& f) {
+// A wave computes 64 vectors x 64 rows: fragments 0 to 3 are of rows, 4 to 7 of vectors.
+INLINE void load_fragment_of(uint32_t stage, uint32_t k, uint32_t i, Fragments& f) {
     const uint32_t vectors = stage + wave_id() % 2 * 64 * line_bytes;
     const uint32_t rows = stage + (tile_vectors + wave_id() / 2 * 64) * line_bytes;
-#pragma unroll
-    for (uint32_t i = 0; i < 4; ++i) {
-        f.vectors[i] = load_swizzled(vectors + 16 * i * line_bytes, k);
+    if (i < 4) {
         f.rows[i] = load_swizzled(rows + 16 * i * line_bytes, k);
+    } else {
+        f.vectors[i - 4] = load_swizzled(vectors + 16 * (i - 4) * line_bytes, k);
     }
 }
 
@@ -120,7 +120,8 @@ INLINE void mat_mul_ahead(const MatMul& a, uint32_t columns) {
     barrier();
     constexpr uint32_t parts = stage_columns / 16;
     Fragments f[2];
-    load_fragments(stage_of(0), 0, f[0]);
+#pragma unroll
+    for (uint32_t i = 0; i < 8; ++i) load_fragment_of(stage_of(0), 0, i, f[0]);
     for (uint32_t step = 0; step < steps; ++step) {
 #pragma unroll
         for (uint32_t k = 0; k < parts; ++k) {
@@ -129,13 +130,16 @@ INLINE void mat_mul_ahead(const MatMul& a, uint32_t columns) {
                 wait_for_groups<stages - 2>();
                 barrier();
             }
-            load_fragments(stage_of(step + (k + 1) / parts), (k + 1) % parts, f[(k + 1) % 2]);
+            const uint32_t next = stage_of(step + (k + 1) / parts);
             // into the stage before this one, which every wave has left
             if (k == 0) copy_vectors(step + stages - 1);
             if (k == 1) copy_rows(step + stages - 1);
+                // one read for two products: reads in a row would fill the queue to LDS, and the products wait behind
+                // them
 #pragma unroll
             for (uint32_t i = 0; i < 16; ++i) {
-                const uint32_t m = i / 4, n = i % 4;
+                if (i < 8) load_fragment_of(next, (k + 1) % parts, i, f[(k + 1) % 2]);
+                const uint32_t m = i / 4, n = m % 2 ? 3 - i % 4 : i % 4;
                 sums[m][n] = multiply(f[k % 2].vectors[m], f[k % 2].rows[n], sums[m][n]);
             }
         }

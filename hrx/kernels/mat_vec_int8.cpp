@@ -1,6 +1,7 @@
 #include "hrx/kernels/mat_vec_int8.h"
 
 #include "hrx/kernels/int8_units.h"
+#include "hrx/kernels/planes.h"
 #include "hrx/kernels/specialise.h"
 
 using namespace onebit::hrx::kernels;
@@ -8,6 +9,12 @@ using namespace onebit::hrx::kernels;
 namespace {
 
 constexpr uint32_t most_rows = 4;
+// Units of a lane whose loads are in flight together. A large GPU needs them: a short row has few loads a lane.
+#if defined(__NVPTX__)
+constexpr uint32_t units_at_once = 4;
+#else
+constexpr uint32_t units_at_once = 1;
+#endif
 
 // Of a block of 32 in a quantised vector.
 struct BlockHead {
@@ -32,11 +39,10 @@ INLINE void mat_vec(const MatVecInt8& a, uint32_t columns, uint32_t each) {
     using Units = Int8<Quant>;
     const uint32_t first_row = (workgroup_id_x() * (mat_vec_int8_threads / wave_size) + wave_id()) * each;
     if (first_row >= a.rows) return;
-    const uint32_t i2 = workgroup_id_z() % a.in_ne2, i3 = workgroup_id_z() / a.in_ne2;
-    const uint32_t w2 = i2 / (a.in_ne2 / a.weight_ne2), w3 = i3 / (a.in_ne3 / a.weight_ne3);
+    const Plane plane = find_plane(a);
     GLOBAL const uint8_t* weights =
         static_cast<GLOBAL const uint8_t*>(a.weights) +
-        (uint64_t{w2} * a.weight_stride[1] + uint64_t{w3} * a.weight_stride[2]) * Quant::bytes;
+        (uint64_t{plane.weight2} * a.weight_stride[1] + uint64_t{plane.weight3} * a.weight_stride[2]) * Quant::bytes;
     GLOBAL const uint8_t* vector =
         static_cast<GLOBAL const uint8_t*>(a.in) +
         (uint64_t{workgroup_id_z()} * a.vectors + workgroup_id_y()) * int8_vector_bytes(columns);
@@ -49,7 +55,7 @@ INLINE void mat_vec(const MatVecInt8& a, uint32_t columns, uint32_t each) {
         rows[r] = weights + uint64_t{row} * a.weight_stride[0] * Quant::bytes;
     }
     float sums[most_rows] = {};
-    for (uint32_t i = lane_id(); i < columns / 32; i += wave_size) {
+    const auto add_unit = [&](uint32_t i) __attribute__((always_inline)) {
         const uint32_t block = i / Units::units, u = i % Units::units;
         const Run runs[2] = {load_run(vector, heads, block * Quant::block + Units::first(u)),
                              load_run(vector, heads, block * Quant::block + Units::second(u))};
@@ -66,9 +72,19 @@ INLINE void mat_vec(const MatVecInt8& a, uint32_t columns, uint32_t each) {
                 if constexpr (Quant::has_offset) sums[r] += unit.offset[k] * runs[k].scaled_sum;
             }
         }
+    };
+    const uint32_t units = columns / 32;
+    uint32_t i = lane_id();
+    if constexpr (units_at_once > 1) {
+        for (; i + (units_at_once - 1) * wave_size < units; i += units_at_once * wave_size) {
+#pragma unroll
+            for (uint32_t n = 0; n < units_at_once; ++n) add_unit(i + n * wave_size);
+        }
     }
-    GLOBAL float* out = a.out + uint64_t{workgroup_id_y()} * a.out_stride[0] + uint64_t{i2} * a.out_stride[1] +
-                        uint64_t{i3} * a.out_stride[2];
+#pragma nounroll
+    for (; i < units; i += wave_size) add_unit(i);
+    GLOBAL float* out = a.out + uint64_t{workgroup_id_y()} * a.out_stride[0] + uint64_t{plane.in2} * a.out_stride[1] +
+                        uint64_t{plane.in3} * a.out_stride[2];
 #pragma unroll
     for (uint32_t r = 0; r < most_rows; ++r) {
         if (r >= each) continue;

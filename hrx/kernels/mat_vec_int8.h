@@ -6,7 +6,7 @@
 //                       the nearest, halves away from zero. Block: QuantiseInt8. A wave makes a block.
 // mat_vec_int8_TYPE     out[v][r] = sum over k of weights[r][k] * scale * integer; TYPE of the weights: q8_0, q4_0,
 // q4_k,
-//                       q6_k, iq3_xxs. Block: MatVecInt8. A wave computes `rows_each` rows, a workgroup has 4 waves.
+//                       q6_k, iq3_xxs. Block: MatVecInt8. A wave computes `rows_each` rows, a workgroup has 2 waves.
 // columns: a multiple of the weights' block (32 or 256), columns contiguous.
 // A quantised vector is `columns` signed bytes, and then for each block of 32 a float, its scale, and two int16, the
 // sums of its first and last 16 integers; the next begins int8_vector_bytes(columns) later. Vectors of one plane follow
@@ -40,7 +40,7 @@ struct MatVecInt8 {
     uint32_t out_stride[3];
 };
 
-constexpr uint32_t mat_vec_int8_threads = 128, mat_vec_int8_rows_each = 2;
+constexpr uint32_t mat_vec_int8_threads = 64, mat_vec_int8_rows_each = 2;
 
 constexpr uint64_t int8_vector_bytes(uint32_t columns) { return (uint64_t{columns} + columns / 32 * 8 + 15) / 16 * 16; }
 

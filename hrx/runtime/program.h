@@ -67,6 +67,7 @@ private:
     Result<void> check_kernel(const hrx_dispatch& dispatch, const Kernel& kernel) const;
     Result<void> check_binding(const hrx_binding& binding, uint64_t needed) const;
     Result<void> check_overlap(uint64_t destination, uint64_t source, uint64_t size) const;
+    bool is_plain(const hrx_patch& patch) const;
     Result<void> check_patch(std::span<const hrx_patch> patches, size_t index) const;
     Result<uint32_t> append(Command command, Launch launch, bool empty, std::span<const hrx_binding> bindings,
                             const void* constants);
