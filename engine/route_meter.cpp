@@ -10,7 +10,8 @@
 namespace onebit {
 namespace {
 
-constexpr uint32_t kSingleTokens = 4;  // of one sample of size 1
+// Of one sample of size 1. Before them a new graph is built, tried and captured: that is not what a token costs.
+constexpr uint32_t kSingleTokens = 4, kSingleWarmUp = 3;
 constexpr uint32_t kSwitches = 12, kWarmUp = 4;
 constexpr size_t kTrials = 3;  // at most
 
@@ -135,13 +136,13 @@ Result<void> RouteMeter::sample(uint32_t depth, uint32_t size, size_t member) {
     Samples& samples = cells_.at({depth, size})[member];
     // ubatches behind each other overlap on a GPU; tokens cannot
     const uint32_t at_once = size == plan_.ubatch && size > 1 ? plan_.ubatches_at_once : 1;
-    const uint32_t batches = size == 1 ? kSingleTokens : 1;
-    if (ended(guess(size) * batches * at_once)) return {};
+    const uint32_t batches = size == 1 ? kSingleTokens : 1, warm_up = size == 1 ? kSingleWarmUp : 0;
+    if (ended(guess(size) * (warm_up + batches) * at_once)) return {};
     double total = 0;
-    for (uint32_t i = 0; i < batches; i++) {
+    for (uint32_t i = 0; i < warm_up + batches; i++) {
         auto seconds = graphs(member, size * at_once);
         if (!seconds) return std::move(seconds).error();
-        total += *seconds;
+        if (i >= warm_up) total += *seconds;
     }
     // the first one compiles kernels and warms caches up
     if (samples.warm) samples.seconds.push_back(total / (batches * at_once));
