@@ -1,8 +1,11 @@
 #include "hrx/emulator/engine.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "base/log.h"
 #include "hrx/emulator/worker.h"
@@ -36,6 +39,15 @@ Settings settings_from_environment() {
     settings.workers = static_cast<u32>(number_from_environment("ONEBIT_EMULATOR_THREADS", 1, 64, settings.workers));
     settings.instructions_per_wave =
         number_from_environment("ONEBIT_EMULATOR_LIMIT", 1, ~u64{0}, settings.instructions_per_wave);
+    if (const char* chip = std::getenv("ONEBIT_EMULATOR_CHIP")) {
+        constexpr std::string_view chips[] = {"gfx1100", "gfx1101", "gfx1102", "gfx1103",
+                                              "gfx1150", "gfx1151", "gfx1152"};
+        if (std::find(std::begin(chips), std::end(chips), chip) != std::end(chips))
+            settings.chip = chip;
+        else
+            log_warning("emulator", std::string("ONEBIT_EMULATOR_CHIP: expected gfx1100 to gfx1103 or gfx1150 to ") +
+                                        "gfx1152, found '" + chip + "'; using " + settings.chip);
+    }
     return settings;
 }
 

@@ -24,8 +24,10 @@ struct Settings {
     Mode mode = Mode::checked;
     u32 workers = 2;
     u64 instructions_per_wave = u64{1} << 32;  // more is taken for an endless loop
+    std::string chip = "gfx1151";              // the only one whose code is taken, as ROCr does
 };
-// ONEBIT_EMULATOR_MODE (checked, fast), ONEBIT_EMULATOR_THREADS (1 to 64), ONEBIT_EMULATOR_LIMIT (instructions a wave).
+// ONEBIT_EMULATOR_MODE (checked, fast), ONEBIT_EMULATOR_THREADS (1 to 64), ONEBIT_EMULATOR_LIMIT (instructions a wave),
+// ONEBIT_EMULATOR_CHIP (gfx1100 to gfx1103, gfx1150 to gfx1152).
 // A value that is none of these gives the default and a line in the log.
 Settings settings_from_environment();
 

@@ -152,8 +152,8 @@ ONEBIT_HSA_EXPORT hsa_status_t hsa_executable_load_agent_code_object(hsa_executa
         }
         std::shared_ptr<CodeObject> shared = std::move(object).value();
         // as ROCr does, only code for this very processor is taken
-        if (shared->processor() != "gfx1151") {
-            onebit::log_error("emulator", "code object: expected code for gfx1151, found " + shared->processor());
+        if (const std::string& chip = current.engine().settings().chip; shared->processor() != chip) {
+            onebit::log_error("emulator", "code object: expected code for " + chip + ", found " + shared->processor());
             return HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS;
         }
         for (const Kernel& kernel : shared->kernels())

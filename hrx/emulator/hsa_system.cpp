@@ -1,5 +1,6 @@
 // hsa_init to hsa_isa_get_info_alt: the system, the two agents (one emulated GPU, one CPU) and the instruction set.
 #include <cstdio>
+#include <string>
 
 #include "hrx/emulator/hsa_exports.h"
 
@@ -7,25 +8,26 @@ using namespace onebit::emulator;  // exported C functions live in the global na
 
 namespace {
 
-constexpr char kIsaName[] = "amdgcn-amd-amdhsa--gfx1151";
+std::string isa_name(Device& device) { return "amdgcn-amd-amdhsa--" + device.engine().settings().chip; }
 
-hsa_status_t put_text(void* out, std::size_t bytes, const char* text) {
+hsa_status_t put_text(void* out, std::size_t bytes, const std::string& text) {
     std::memset(out, 0, bytes);
-    std::snprintf(static_cast<char*>(out), bytes, "%s", text);
+    std::snprintf(static_cast<char*>(out), bytes, "%s", text.c_str());
     return HSA_STATUS_SUCCESS;
 }
 
-// Figures of a Radeon 8060S (Strix Halo) where a program can see them; PCI address and UUID are of no real device.
-hsa_status_t gpu_info(hsa_agent_info_t attribute, void* value) {
+// Figures of a Radeon 8060S (Strix Halo), whatever the chip, where a program can see them; PCI address and UUID are of
+// no real device.
+hsa_status_t gpu_info(const std::string& chip, hsa_agent_info_t attribute, void* value) {
     switch (attribute) {
         case HSA_AGENT_INFO_NAME:
-            return put_text(value, 64, "gfx1151");
+            return put_text(value, 64, chip);
         case HSA_AGENT_INFO_VENDOR_NAME:
             return put_text(value, 64, "AMD");
         case HSA_AMD_AGENT_INFO_PRODUCT_NAME:
-            return put_text(value, 64, "onebit emulator (gfx1151)");
+            return put_text(value, 64, "onebit emulator (" + chip + ")");
         case HSA_AMD_AGENT_INFO_UUID:
-            return put_text(value, 21, "GPU-0e0e0e0e0e0e1151");
+            return put_text(value, 21, "GPU-0e0e0e0e0e0e" + chip.substr(3));
         case HSA_AGENT_INFO_FEATURE:
             return put(value, u32{HSA_AGENT_FEATURE_KERNEL_DISPATCH});
         case HSA_AGENT_INFO_MACHINE_MODEL:
@@ -282,8 +284,8 @@ ONEBIT_HSA_EXPORT hsa_status_t hsa_iterate_agents(hsa_status_t (*callback)(hsa_a
 
 ONEBIT_HSA_EXPORT hsa_status_t hsa_agent_get_info(hsa_agent_t agent, hsa_agent_info_t attribute, void* value) {
     if (value == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    return with_device([&](Device&) {
-        if (agent.handle == kGpuAgent.handle) return gpu_info(attribute, value);
+    return with_device([&](Device& device) {
+        if (agent.handle == kGpuAgent.handle) return gpu_info(device.engine().settings().chip, attribute, value);
         if (agent.handle == kCpuAgent.handle) return cpu_info(attribute, value);
         return HSA_STATUS_ERROR_INVALID_AGENT;
     });
@@ -300,21 +302,22 @@ ONEBIT_HSA_EXPORT hsa_status_t hsa_agent_iterate_isas(hsa_agent_t agent, hsa_sta
 
 ONEBIT_HSA_EXPORT hsa_status_t hsa_isa_get_info_alt(hsa_isa_t isa, hsa_isa_info_t attribute, void* value) {
     if (value == nullptr) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-    return with_device([&](Device&) {
+    return with_device([&](Device& device) {
         if (isa.handle != kIsa.handle) return HSA_STATUS_ERROR_INVALID_ISA;
+        const std::string name = isa_name(device);
         switch (attribute) {
             case HSA_ISA_INFO_NAME_LENGTH:
-                return put(value, static_cast<u32>(sizeof(kIsaName)));
+                return put(value, static_cast<u32>(name.size() + 1));
             case HSA_ISA_INFO_NAME:
-                return put(value, kIsaName);
+                return put_text(value, name.size() + 1, name);
             case HSA_ISA_INFO_FAST_F16_OPERATION:
                 return put(value, true);
             case HSA_ISA_INFO_WORKGROUP_MAX_DIM:
-                return gpu_info(HSA_AGENT_INFO_WORKGROUP_MAX_DIM, value);
+                return gpu_info("", HSA_AGENT_INFO_WORKGROUP_MAX_DIM, value);
             case HSA_ISA_INFO_WORKGROUP_MAX_SIZE:
                 return put(value, u32{1024});
             case HSA_ISA_INFO_GRID_MAX_DIM:
-                return gpu_info(HSA_AGENT_INFO_GRID_MAX_DIM, value);
+                return gpu_info("", HSA_AGENT_INFO_GRID_MAX_DIM, value);
             case HSA_ISA_INFO_GRID_MAX_SIZE:
                 return put(value, ~u64{0});
             default:

@@ -21,10 +21,10 @@ struct Target {
 // PTX versions are the lowest that know the chip (PTX ISA, release notes), so that older drivers take the text: 7.5 has
 // all that the kernels use.
 inline constexpr std::array targets{
-    Target{"gfx1100", "", 11, 0x41, false},  Target{"gfx1101", "", 11, 0x46, false},
-    Target{"gfx1102", "", 11, 0x47, false},  Target{"gfx1103", "", 11, 0x44, false},
-    Target{"gfx1150", "", 11, 0x43, false},  Target{"gfx1151", "", 11, 0x4a, true},
-    Target{"gfx1152", "", 11, 0x55, false},  Target{"gfx1200", "", 12, 0x48, false},
+    Target{"gfx1100", "", 11, 0x41, true},   Target{"gfx1101", "", 11, 0x46, true},
+    Target{"gfx1102", "", 11, 0x47, true},   Target{"gfx1103", "", 11, 0x44, true},
+    Target{"gfx1150", "", 11, 0x43, true},   Target{"gfx1151", "", 11, 0x4a, true},
+    Target{"gfx1152", "", 11, 0x55, true},   Target{"gfx1200", "", 12, 0x48, false},
     Target{"gfx1201", "", 12, 0x4e, false},  Target{"sm_80", "+ptx75", 80, 0, false},
     Target{"sm_86", "+ptx75", 80, 0, false}, Target{"sm_89", "+ptx78", 80, 0, false},
     Target{"sm_90", "+ptx78", 90, 0, true},

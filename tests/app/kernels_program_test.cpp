@@ -35,7 +35,7 @@ TEST_F(KernelsProgram, TheListNamesEachKernelOnceWithItsSource) {
         for (const Json& image : kernel["images"]) {
             EXPECT_GT(image["bytes"], 500) << kernel["name"];
             if (const std::string target = image["target"]; target.starts_with("gfx1")) {
-                EXPECT_EQ(image["executed"], target == "gfx1151") << target;
+                EXPECT_EQ(image["executed"], target.starts_with("gfx11")) << target;
             }
         }
     }
