@@ -10,6 +10,7 @@
 #include "server/supervisor/child_process.h"
 #include "server/supervisor/client_fault.h"
 #include "server/supervisor/engine_client.h"
+#include "server/supervisor/http_server.h"
 #include "server/supervisor/known_routes.h"
 #include "server/supervisor/responses.h"
 #include "server/supervisor/stream_handover.h"
@@ -327,9 +328,15 @@ private:
     std::array<char, 16384> buffer_;
 };
 
-void stream_body(const std::shared_ptr<ProxyStream>& stream, httplib::Response& response, const std::string& type) {
-    response.set_chunked_content_provider(type,
-                                          [stream](size_t, httplib::DataSink& sink) { return stream->pump(sink); });
+// Knows chunks; a client of HTTP/1.0 does not, and has the end of the connection for the end of the body.
+bool knows_chunks(const httplib::Request& request) { return request.version == "HTTP/1.1"; }
+
+void stream_body(const httplib::Request& request, const std::shared_ptr<ProxyStream>& stream,
+                 httplib::Response& response, const std::string& type) {
+    const auto pump = [stream](size_t, httplib::DataSink& sink) { return stream->pump(sink); };
+    if (knows_chunks(request)) return response.set_chunked_content_provider(type, pump);
+    if (ClientStream* client = HttpServer::current()) client->set_last();
+    response.set_content_provider(type, pump);
 }
 
 }  // namespace
@@ -338,8 +345,7 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
                    ProxyRequest details, const std::shared_ptr<RequestScope>& scope, const ProxyTimes& times) {
     scope->record.model = lease.model();
     std::filesystem::path socket = lease.engine().socket();
-    // a client of HTTP/1.0 knows no chunks
-    std::shared_ptr<StreamTable> streams = request.version == "HTTP/1.1" ? lease.engine().streams() : nullptr;
+    std::shared_ptr<StreamTable> streams = knows_chunks(request) ? lease.engine().streams() : nullptr;
     const std::string path = request.target.substr(0, request.target.find('?'));
     auto stream = std::make_shared<ProxyStream>(std::move(lease), scope, path, details, std::move(details.flight),
                                                 times, std::move(streams));
@@ -356,7 +362,7 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
         response.set_header("Cache-Control", "no-cache");
         response.set_header("X-Accel-Buffering", "no");
         stream->set_events(true, true);
-        return stream_body(stream, response, "text/event-stream");
+        return stream_body(request, stream, response, "text/event-stream");
     }
     if (result != EngineIo::ok) return stream->answer_failure(response, result);
 
@@ -405,7 +411,7 @@ void proxy_request(const httplib::Request& request, httplib::Response& response,
                                       [stream](size_t, size_t, httplib::DataSink& sink) { return stream->pump(sink); });
         return;
     }
-    stream_body(stream, response, type.empty() ? "application/octet-stream" : type);
+    stream_body(request, stream, response, type.empty() ? "application/octet-stream" : type);
 }
 
 }  // namespace onebit

@@ -95,8 +95,11 @@ TEST_F(DirectStreamTest, a_client_of_http_1_0_has_its_stream_through_the_supervi
     std::string request = raw_post(kChat, events(10));
     request.replace(request.find("HTTP/1.1"), 8, "HTTP/1.0");
     ASSERT_TRUE(raw.send(request));
-    ASSERT_TRUE(raw.read_until("[DONE]"));
-    raw.close();
+    ASSERT_TRUE(raw.read_until("[DONE]\n\n"));
+    EXPECT_EQ(raw.text.find("chunked"), std::string::npos) << raw.text;
+    EXPECT_NE(raw.text.find("\r\n\r\ndata: "), std::string::npos) << raw.text;
+    EXPECT_TRUE(raw.text.ends_with("[DONE]\n\n")) << raw.text;
+    EXPECT_TRUE(raw.read_to_end()) << "the end of the body is that of the connection";
     ASSERT_TRUE(wait_until([&] { return metric("onebit_sent_bytes_total") > 0; }));
     EXPECT_EQ(metric("onebit_sent_directly_bytes_total"), 0);
 }
