@@ -33,7 +33,7 @@ Result<void> Program::check_patch(std::span<const hrx_patch> patches, size_t ind
     return check_overlap(address[0], address[1], command.needed_bytes);
 }
 
-// Of the patch of a dispatch, which is nearly every one: what check_patch() would say at ten times the price.
+// Of the patch of a dispatch, which is nearly every one: what check_patch() would say at several times the price.
 bool Program::is_plain(const hrx_patch& patch) const {
     if (patch.command >= commands_.size()) return false;
     const Command& command = commands_[patch.command];
