@@ -15,6 +15,9 @@ excerpt() {
              !/Global test|^\t\t<failure/ { print "    " substr($0, 1, 240); lines++ }' "$1"
 }
 
+# What a sanitizer found once is no bad luck: such a test gets no second try.
+found_by_sanitizer() { grep -qE '(Address|Leak|Thread|UndefinedBehavior)Sanitizer|: runtime error: ' "$1"; }
+
 # run_tests NAME TRIES DIR CTEST-ARGUMENTS...   with two tries, at most three failed tests are run again, alone
 run_tests() {
     local name=$1 tries=$2 dir=$3 at=$SECONDS report again total bad skip
@@ -28,7 +31,7 @@ run_tests() {
     total=$(count tests "$report") bad=$(count failures "$report")
     skip=$(($(count skipped "$report") + $(count disabled "$report")))
     if [ "$bad" -gt 0 ]; then { printf '%s, first try:\n' "$name" && excerpt "$report"; } >>"$excerpts"; fi
-    if [ "$tries" -gt 1 ] && [ "$bad" -gt 0 ] && [ "$bad" -le 3 ]; then
+    if [ "$tries" -gt 1 ] && [ "$bad" -gt 0 ] && [ "$bad" -le 3 ] && ! found_by_sanitizer "$report"; then
         say "tests: $name: second try of $bad"
         if ctest --test-dir "$dir" --output-on-failure --rerun-failed --output-junit "$again" -j 1; then all_passed=1; fi
         if [ -f "$again" ]; then

@@ -149,13 +149,13 @@ bool HttpServer::wait_for_request(ClientStream& stream, bool first) {
     for (;;) {
         auto left = std::chrono::ceil<std::chrono::milliseconds>(until - ClientStream::Clock::now()).count();
         if (left <= 0) return false;
-        pollfd entries[2] = {{stream.socket(), POLLIN, 0}, {draining ? -1 : drain_event_.get(), POLLIN, 0}};
+        // a new connection still gets its answer, that the server is stopping, until all are to end
+        pollfd entries[2] = {{stream.socket(), POLLIN, 0}, {(draining ? end_event_ : drain_event_).get(), POLLIN, 0}};
         int ready = ::poll(entries, 2, static_cast<int>(left));
         if (ready < 0 && errno == EINTR) continue;
         if (ready <= 0) return false;
         if (entries[0].revents) return true;
-        if (!first) return false;
-        // a new connection still gets its answer, that the server is stopping
+        if (!first || draining) return false;
         draining = true;
         until = std::min(until, ClientStream::Clock::now() + std::chrono::seconds(1));
     }
@@ -197,6 +197,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
         std::lock_guard lock(mutex_);
         sockets_.insert(socket);
     }
+    ++answering_;
     bool served = false;
     {
         ClientStream stream(socket, end_event_.get());
@@ -207,8 +208,13 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
         current_stream = &stream;
         served = serve_guarded([&] {
             bool first = true, result = false;
-            while (svr_sock_ != INVALID_SOCKET && wait_for_request(stream, first)) {
+            // one that was accepted before the end is answered after it too
+            while (first || svr_sock_ != INVALID_SOCKET) {
+                if (!first) --answering_;
+                const bool has_come = wait_for_request(stream, first);
+                if (!first) ++answering_;
                 first = false;
+                if (!has_come) break;
                 const auto begun = ClientStream::Clock::now();
                 stream.begin_request(head_timeout());
                 if (!take_head(stream, remote)) break;
@@ -227,6 +233,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
         std::lock_guard lock(mutex_);
         sockets_.erase(socket);
     }
+    --answering_;
     close_gently(socket);
     return served;
 }

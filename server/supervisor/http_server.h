@@ -2,6 +2,7 @@
 // keeps pipelined bytes, bounds the time of a request and can end every connection at once.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -40,12 +41,14 @@ public:
     // From now on a response closes its connection and idle connections end; running ones go on.
     void drain();
     // From now on end_event() is readable: what still waits for a client's bytes gives up, and whoever waits for an
-    // engine ends its answer with an error. Safe from any thread.
+    // engine ends its answer with an error. A request of which a byte has come is answered. Safe from any thread.
     void end_requests();
     int end_event() const { return end_event_.get(); }
     // Ends every connection now. Safe from any thread.
     void abort_connections();
     size_t connections() const;
+    // Those that are owed an answer: new ones and ones with a request, at any of its steps; not the idle ones.
+    size_t answering() const { return answering_.load(); }
 
     // The connection whose request the calling thread serves; null elsewhere.
     static ClientStream* current();
@@ -66,6 +69,7 @@ private:
     UniqueFd drain_event_, end_event_;
     mutable std::mutex mutex_;
     std::unordered_set<int> sockets_;
+    std::atomic<size_t> answering_{0};
 };
 
 }  // namespace onebit

@@ -232,7 +232,8 @@ void Supervisor::stop(Fleet::Clock::time_point kill_at) {
     http_.end_requests();
     // clients read why before their connections and engines go; one that does not read is not waited for
     const auto until = Fleet::Clock::now() + kLastWords;
-    while (!quiet() && Fleet::Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    while ((!quiet() || http_.answering() > 0) && Fleet::Clock::now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
     http_.abort_connections();
     http_.stop();
     fleet_->stop(kill_at);

@@ -40,6 +40,15 @@ says 'passed only at the second try: 1'
 says 'Value of: the moon'
 prints '^2 passed, 0 failed, 0 skipped'
 
+begin "a sanitizer's report once: no second try"
+for report in '==7==ERROR: AddressSanitizer: heap-use-after-free' 'a.cpp:1:2: runtime error: shift' \
+    'WARNING: ThreadSanitizer: data race' '==7==ERROR: LeakSanitizer: detected memory leaks'; do
+    set_up a 'exit 0' b "${once/Value of: the moon/$report}"
+    run_set 2
+    ends_with 1
+    prints '^1 passed, 1 failed, 0 skipped'
+done
+
 begin "one fails always, two tries"
 set_up a 'exit 0' b 'echo Value of: the sun; exit 1'
 run_set 2

@@ -83,6 +83,7 @@ TEST_F(SupervisorTest, why_an_engine_ended_is_told_without_its_own_lines_but_to_
 
 TEST_F(SupervisorTest, a_path_that_nothing_is_under_is_named_in_the_form_of_its_api) {
     start([](ServeConfig& config) { config.model = "m"; });
+    ASSERT_TRUE(wait_until([&] { return client().Get("/health")->status == 200; }));
     for (const char* path : {"/v1/responses/resp_1/cancel", "/v1/responses/resp_1", "/v1/nothing", "/onebit/nothing"}) {
         auto answer = client().Post(path);
         expect_error(answer, 404);
