@@ -38,10 +38,16 @@ show_progress() {
                 printf '%s' "$terminal" ${said[@]+"${said[@]/%/$'\n'}"}
                 said=()
                 ;;
-            ninja:*) [ -n "$failed" ] || printf '%s' "$terminal" ;;
+            'ninja: no work to do.') [ "$last" -lt 0 ] || continue ;; # that of a build inside
             *': warning: '*) warnings=$((warnings + 1)) ;;
         esac
-        if [ -n "$failed" ] || [[ $line == ninja:* ]]; then printf '%s\n' "$line"; else said+=("$line"); fi
+        if [ -n "$failed" ]; then
+            printf '%s\n' "$line"
+        elif [[ $line == ninja:* ]]; then
+            printf '%s%s\n' "$terminal" "$line"
+        else
+            said+=("$line")
+        fi
     done 3>"$1" >&2
     printf '%s' "$terminal" >&2
     [ "$warnings" = 0 ] || say "$warnings warnings of compilers, in $1"

@@ -17,7 +17,7 @@ touch "$work/bin/1bit" && chmod +x "$work/bin/1bit"
 } >"$work/build.ninja"
 cat >"$work/one" <<'END'
 #!/bin/sh
-echo "file.c:1:2: warning: the warning of $1"
+printf '%s\n' "ninja: no work to do." "file.c:1:2: warning: the warning of $1"
 case $1 in
     "$FAIL")
         printf '%s\n' "[1/2] a step of a build inside" "FAILED: inside" "file.c:3:4: error: the error of $1" "its last line"
@@ -53,7 +53,7 @@ call "${build[@]}"
 ends_with 0
 lines '^\[[0-9]+/60\] Building step' 20 20
 says '^\[60/60\] Building step'
-silent 'the warning of' "$TMP/err"
+silent 'the warning of|no work to do' "$TMP/err"
 says '^== 60 warnings of compilers, in .*/build.log'
 if [ "$(grep -c 'the warning of step' "$log")" = 60 ]; then good "all is in build.log"; else bad "build.log is not whole"; fi
 if [ -s "$TMP/out" ]; then bad "prints on standard output"; else good "prints nothing on standard output"; fi
