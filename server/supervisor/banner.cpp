@@ -28,7 +28,8 @@ std::string curl_line(const ServeConfig& config, uint16_t port, const std::strin
            ",\"messages\":[{\"role\":\"user\",\"content\":\"What is the capital of France?\"}]}'";
 }
 
-std::vector<std::string> start_lines(const ServeConfig& config, uint16_t port, const std::string& model) {
+std::vector<std::string> start_lines(const ServeConfig& config, uint16_t port, const std::string& model,
+                                     const std::string& to_try) {
     std::vector<std::string> lines = {"listening on " + base_address(config.host, port)};
     if (config.host == "0.0.0.0" || config.host == "::" || config.host == "[::]")
         lines.back() += " (bound to " + config.host + ", all addresses of this machine)";
@@ -40,7 +41,7 @@ std::vector<std::string> start_lines(const ServeConfig& config, uint16_t port, c
     if (!config.api_keys.empty())
         lines.push_back("API keys: " + std::to_string(config.api_keys.size()) +
                         "; put one into $ONEBIT_API_KEY for this line");
-    lines.push_back(curl_line(config, port, model));
+    lines.push_back(curl_line(config, port, to_try));
     return lines;
 }
 

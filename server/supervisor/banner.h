@@ -14,8 +14,10 @@ std::string base_address(const std::string& host, uint16_t port);
 // A command that works against this server, in one line.
 std::string curl_line(const ServeConfig& config, uint16_t port, const std::string& model);
 
-// The lines for standard output: address, model, keys, curl line.
-std::vector<std::string> start_lines(const ServeConfig& config, uint16_t port, const std::string& model);
+// The lines for standard output: address, model, keys, curl line. model: the fixed or the default one; to_try: the one
+// for the curl line.
+std::vector<std::string> start_lines(const ServeConfig& config, uint16_t port, const std::string& model,
+                                     const std::string& to_try);
 
 // The warning for an address that others can reach without a key; empty if there is no reason.
 std::string exposure_warning(const ServeConfig& config);

@@ -137,6 +137,16 @@ Result<ModelTarget> resolve_model(const ServeConfig& config, const CatalogFolder
     return target;
 }
 
+std::string name_to_try(const ServeConfig& config, const CatalogFolders& folders) {
+    for (const std::string& name : config.preload) {
+        const Result<ModelTarget> target = resolve_model(config, folders, name, false);
+        if (!target.ok()) continue;
+        // a file that no folder of models holds is known by its path alone
+        return resolve_model(config, folders, target->id, true).ok() ? target->id : name;
+    }
+    return config.default_model;
+}
+
 bool slots_are_ours(const ModelTarget& target) {
     return !names_option(target.settings.arguments, {"-c", "--ctx-size", "-np", "--parallel", "--kv-unified-per-slot"});
 }

@@ -33,6 +33,10 @@ std::vector<std::string> models_at_start(const ServeConfig& config);
 Result<ModelTarget> resolve_model(const ServeConfig& config, const CatalogFolders& folders, const std::string& name,
                                   bool from_request);
 
+// A name for a request that meets a model which is loaded at start, as a request may give it: of the first in the
+// preload list that is there; without one the default model.
+std::string name_to_try(const ServeConfig& config, const CatalogFolders& folders);
+
 // Context per slot and number of slots, where the settings leave them open.
 struct SlotShape {
     uint32_t context = 0;  // tokens of each slot

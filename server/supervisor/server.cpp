@@ -124,12 +124,14 @@ Result<void> run_server(ServerContext context) {
     ONEBIT_RETURN_IF_ERROR(check(context.config));
     raise_descriptor_limit();
     const bool fixed = !context.config.model.empty();
-    std::string model = context.config.default_model;
+    std::string model = context.config.default_model, to_try;
     if (fixed) {
         // before the port opens: a name that means nothing is no server
         Result<ModelTarget> target = resolve_model(context.config, context.folders, context.config.model, false);
         if (!target.ok()) return target.error();
-        model = target->id;
+        model = to_try = target->id;
+    } else {
+        to_try = name_to_try(context.config, context.folders);
     }
     // a signal must not end the process before its folder is removed
     SignalPipe signals;
@@ -167,7 +169,7 @@ Result<void> run_server(ServerContext context) {
     if (!port.ok()) return port.error();
     ONEBIT_RETURN_IF_ERROR(supervisor.start_models());
     std::thread listener([&] { supervisor.serve(); });
-    for (const std::string& line : start_lines(config, *port, model)) print_line(line);
+    for (const std::string& line : start_lines(config, *port, model, to_try)) print_line(line);
     if (std::string warning = exposure_warning(config); !warning.empty()) log_warning("server", warning);
     std::thread devices([&] { report_devices(program, wanted_devices, cancel); });
 

@@ -183,6 +183,7 @@ describe('models on demand', () => {
         const { file } = config(context, `preload: [b]\n${three}`);
         const server = await onDemand(context, file);
         await h.until('b is ready', async () => (await loaded(server)).includes('b'));
+        assert.match(server.log, /^curl .*"model":"b"/m);
     });
 });
 

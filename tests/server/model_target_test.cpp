@@ -1,11 +1,16 @@
 // Breaks when a context means another number of tokens to the plan than to the engine, an answer has a name of the
-// model that depends on the alphabet, or a slot of the CPU stays busy for four ubatches after its client has left.
+// model that depends on the alphabet, the line to try names a model that is not loaded, or a slot of the CPU stays busy
+// for four ubatches after its client has left.
 #include "server/supervisor/model_target.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+
+#include "tests/server/gguf_writer.h"
+#include "tests/server/supervisor_testing.h"
 
 namespace onebit {
 namespace {
@@ -39,6 +44,25 @@ TEST(SlotsOfAModel, a_context_is_that_of_one_request_for_the_plan_and_its_produc
     EXPECT_EQ(after(plan, "--shared-ctx-size"), "");
 }
 
+TEST(SlotsOfAModel, what_is_left_open_has_smaller_ones_to_try) {
+    const auto shapes_of = [](std::optional<uint32_t> context, std::optional<uint32_t> parallel, uint64_t trained) {
+        ModelTarget one = target();
+        one.entry.context_length = trained;
+        one.settings.context = context;
+        one.settings.parallel = parallel;
+        std::string text;
+        for (const SlotShape& shape : slot_shapes(one))
+            text += std::to_string(shape.slots) + "x" + std::to_string(shape.context) + " ";
+        return text;
+    };
+    EXPECT_EQ(shapes_of({}, {}, 32768), "4x8192 1x8192 1x4096 ");
+    EXPECT_EQ(shapes_of({}, {}, 4096), "4x4096 1x4096 ");
+    EXPECT_EQ(shapes_of({}, {}, 0), "4x4096 1x4096 ") << "unknown";
+    EXPECT_EQ(shapes_of({}, 2, 32768), "2x8192 2x4096 ");
+    EXPECT_EQ(shapes_of(0, {}, 32768), "4x32768 1x32768 ");
+    EXPECT_EQ(shapes_of(512, 1, 32768), "1x512 ");
+}
+
 TEST(SlotsOfAModel, what_llama_cpp_is_told_by_hand_is_shared_by_all_slots) {
     const auto plan_of = [](Words arguments) {
         ModelTarget one = target();
@@ -64,6 +88,33 @@ TEST(NamesOfAModel, the_engine_knows_the_one_that_answers_use) {
     const Words words = engine_arguments(one, {4096, 1}, false);
     EXPECT_EQ(std::count(words.begin(), words.end(), "--alias"), 1);
     EXPECT_EQ(after(words, "--alias"), "mine");
+}
+
+TEST(NameToTry, is_of_the_first_model_that_is_preloaded_as_a_request_may_name_it) {
+    const testing::TempFolder ours, elsewhere;
+    const auto write = [](const std::filesystem::path& file) {
+        std::ofstream(file, std::ios::binary) << test::listed_model().bytes();
+        return file.string();
+    };
+    const std::string listed = write(ours.path() / "listed.gguf"), apart = write(elsewhere.path() / "apart.gguf");
+    CatalogFolders folders;
+    folders.ours = ours.path();
+    ServeConfig config;
+    const auto name = [&](Words preload) {
+        config.preload = std::move(preload);
+        return name_to_try(config, folders);
+    };
+    EXPECT_EQ(name({}), "builtin");
+    EXPECT_EQ(name({"listed", apart}), "listed");
+    EXPECT_EQ(name({listed}), "listed");
+    EXPECT_EQ(name({apart, "listed"}), apart) << "a request may name it so, since it is preloaded";
+    EXPECT_EQ(name({"missing", "LIST"}), "listed");
+    EXPECT_EQ(name({"missing"}), "builtin");
+    config.models["mine"].source = apart;
+    config.models["mine"].aliases = {"other"};
+    EXPECT_EQ(name({"other"}), "mine");
+    config.default_model.clear();
+    EXPECT_EQ(name({}), "");
 }
 
 TEST(BatchOfTheCpu, is_one_ubatch_unless_the_user_chose_one) {

@@ -130,12 +130,18 @@ TEST(StartLines, name_an_address_that_clients_can_use_and_the_one_that_is_bound)
     const auto first = [](const char* host) {
         ServeConfig config;
         config.host = host;
-        return start_lines(config, 8080, "m").front();
+        return start_lines(config, 8080, "m", "m").front();
     };
     EXPECT_EQ(first("127.0.0.1"), "listening on http://127.0.0.1:8080");
     EXPECT_EQ(first("0.0.0.0"), "listening on http://127.0.0.1:8080 (bound to 0.0.0.0, all addresses of this machine)");
     EXPECT_EQ(first("::"), "listening on http://[::1]:8080 (bound to ::, all addresses of this machine)");
     EXPECT_EQ(first("10.0.0.1"), "listening on http://10.0.0.1:8080");
+}
+
+TEST(StartLines, try_a_model_that_is_loaded) {
+    const std::vector<std::string> lines = start_lines({}, 8080, "builtin", "preloaded");
+    EXPECT_EQ(lines.at(1), "models: loaded on demand, 1 at a time; default builtin");
+    EXPECT_NE(lines.at(2).find(R"("model":"preloaded")"), std::string::npos) << lines.at(2);
 }
 
 // UX10, UX21
