@@ -15,28 +15,49 @@ namespace {
 constexpr const char* kLock = "lock";
 constexpr size_t kLetters = 6, kLongestBase = 60;  // a socket's address holds about a hundred bytes
 constexpr int kTries = 8;
+constexpr time_t kOldEnough = 60;  // seconds
 
-// The lock of a folder of ours, if no process holds it. flag: O_CREAT for a new folder, 0 for one that is there.
-UniqueFd take_lock(const fs::path& folder, int flag) {
-    const UniqueFd at(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+// Locks of a folder of this user, if no process holds them. flag: O_CREAT for a new folder, 0 for one that is there.
+struct Locks {
+    UniqueFd folder, file;
+};
+
+Locks take_locks(const fs::path& path, int flag) {
+    Locks locks;
+    UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat status {};
-    if (!at || ::fstat(at.get(), &status) != 0 || status.st_uid != ::geteuid()) return {};
-    UniqueFd lock(::openat(at.get(), kLock, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flag, 0600));
-    if (!lock || ::fstat(lock.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return {};
+    if (!folder || ::fstat(folder.get(), &status) != 0 || status.st_uid != ::geteuid()) return locks;
+    if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) return locks;
+    locks.folder = std::move(folder);
+    UniqueFd file(::openat(locks.folder.get(), kLock, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | flag, 0600));
+    if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return locks;
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return locks;
     // another process may have removed it before it was locked
-    if (::fstat(lock.get(), &status) != 0 || status.st_nlink == 0) return {};
-    return lock;
+    if (::fstat(file.get(), &status) != 0 || status.st_nlink == 0) return locks;
+    locks.file = std::move(file);
+    return locks;
 }
 
-// A folder without the lock's file is not one of ours, or not yet.
+// Of a process that was killed before it made the lock's file or after it had removed it: as mkdtemp makes them, and
+// not as young as one whose process is about to lock it. That it is empty is for rmdir to find.
+bool looks_left_behind(const UniqueFd& folder) {
+    struct stat status {};
+    timespec now{};
+    return ::fstat(folder.get(), &status) == 0 && (status.st_mode & 07777) == 0700 &&
+           ::clock_gettime(CLOCK_REALTIME, &now) == 0 && now.tv_sec - status.st_mtim.tv_sec >= kOldEnough;
+}
+
 void remove_abandoned(const std::string& base, const std::string& prefix) {
     std::error_code ignored;
     for (fs::directory_iterator it(base, ignored), end; !ignored && it != end; it.increment(ignored)) {
         const std::string name = it->path().filename().string();
         if (!name.starts_with(prefix) || name.size() != prefix.size() + kLetters) continue;
+        const Locks locks = take_locks(it->path(), 0);
         std::error_code failed;
-        if (const UniqueFd lock = take_lock(it->path(), 0)) fs::remove_all(it->path(), failed);
+        if (locks.file)
+            fs::remove_all(it->path(), failed);
+        else if (locks.folder && looks_left_behind(locks.folder))
+            ::rmdir(it->path().c_str());
     }
 }
 
@@ -55,7 +76,8 @@ Result<EngineFolder> EngineFolder::create(const std::string& prefix) {
                 reason = errno;
                 break;
             }
-            if (UniqueFd lock = take_lock(path, O_CREAT)) return EngineFolder(path, std::move(lock));
+            if (Locks locks = take_locks(path, O_CREAT); locks.file)
+                return EngineFolder(path, std::move(locks.folder), std::move(locks.file));
             reason = errno;
             fs::remove_all(path, ignored);
         }

@@ -1,12 +1,15 @@
 // Breaks when killed servers leave their folders behind for ever, or a start removes the folder of one that lives.
 #include "server/supervisor/engine_folder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <optional>
 #include <thread>
@@ -18,6 +21,7 @@ namespace onebit {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 
 class EngineFolderTest : public ::testing::Test {
 protected:
@@ -103,6 +107,32 @@ TEST_F(EngineFolderTest, what_is_not_ours_stays) {
     const EngineFolder made = make();
     EXPECT_EQ(count(), 9u);
     EXPECT_TRUE(fs::exists(target / "lock"));
+}
+
+TEST_F(EngineFolderTest, an_empty_one_goes_once_no_process_can_be_about_to_use_it) {
+    const EngineFolder alive = make();
+    fs::remove(alive.path() / "lock");
+    const fs::path old = base() / "1bit-oldone", young = base() / "1bit-young1", soon = base() / "1bit-nearly";
+    const fs::path open = base() / "1bit-public", full = base() / "1bit-filled", held = base() / "1bit-held_1";
+    const fs::path file = base() / "1bit-a_file", link = base() / "1bit-linked", later = base() / "1bit-future";
+    for (const fs::path& one : {old, young, soon, open, full, held, later}) {
+        fs::create_directory(one);
+        fs::permissions(one, one == open ? fs::perms(0755) : fs::perms::owner_all);
+    }
+    std::ofstream(full / "x") << "x";
+    std::ofstream(file) << "";
+    fs::create_directory_symlink(young, link);
+    const auto now = fs::file_time_type::clock::now();
+    for (const fs::path& one : {old, open, full, held, file, alive.path()}) fs::last_write_time(one, now - 61s);
+    fs::last_write_time(soon, now - 30s);
+    fs::last_write_time(later, now + 3600s);
+    const UniqueFd holder(::open(held.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(::flock(holder.get(), LOCK_EX | LOCK_NB), 0);
+
+    const EngineFolder next = make();
+    EXPECT_FALSE(fs::exists(old));
+    for (const fs::path& one : {young, soon, open, full, held, file, link, later, alive.path()})
+        EXPECT_TRUE(fs::exists(one)) << one;
 }
 
 TEST_F(EngineFolderTest, many_at_once_do_not_remove_each_other) {
