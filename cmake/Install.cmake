@@ -23,8 +23,11 @@ install(TARGETS ${onebit_libraries}
     LIBRARY DESTINATION ${onebit_private_libraries} NAMELINK_SKIP
     PUBLIC_HEADER DESTINATION include COMPONENT headers EXCLUDE_FROM_ALL)
 
+add_custom_target(installed)  # all of it and nothing else
+add_dependencies(installed onebit ${onebit_libraries})
 if(TARGET loom)
     install(TARGETS loom LIBRARY DESTINATION ${onebit_private_libraries} NAMELINK_SKIP)
+    add_dependencies(installed loom)
 endif()
 
 install(FILES models/onebit-tiny-f16.gguf DESTINATION share/1bit/models)  # where models/builtin_model.cpp looks

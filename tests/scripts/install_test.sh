@@ -29,6 +29,25 @@ if [ -z "$outside" ]; then good "nothing outside the prefix"; else bad "outside 
 unlisted=$(diff <(find "$TMP/root" -type f -o -type l | sed "s|^$TMP/root||" | sort) <(sort "$TMP/installed.txt" | grep .))
 if [ -z "$unlisted" ]; then good "the manifest is complete"; else bad "manifest: $unlisted"; fi
 
+begin "builds what is installed, no tests"
+mkdir -p "$TMP/tree/third_party"
+cp -r "$ROOT/scripts" "$TMP/tree/"
+cp "$ROOT/third_party/pins.env" "$TMP/tree/third_party/"
+# shellcheck disable=SC2016
+printf '#!/bin/sh\necho "$*"\n' >"$TMP/tree/scripts/build"
+call "$TMP/tree/scripts/install" --dir "$TMP/none"
+prints "^--dir $TMP/none --target installed\$"
+says "$TMP/none/bin/1bit is missing"
+call ninja -C "$build" -t query installed
+if [ "$code" = 0 ]; then
+    while read -r file; do prints "^ +bin/$file\$"; done < <(sed -nE 's#.*/(bin|lib/1bit)/([^/]+)$#\2#p' "$TMP/installed.txt" | sed -E 's/\.so[.0-9]+$/.so/' | sort -u)
+    call ninja -C "$build" -t inputs installed
+    ends_with 0
+    if grep -E 'gtest|^tests/|-tests$' "$TMP/out"; then bad "builds tests"; else good "builds no tests"; fi
+else
+    skip "$build is no build folder of Ninja that knows what is installed"
+fi
+
 begin "no path of the build"
 for file in "$installed"/bin/1bit "$installed"/lib/1bit/*.so*; do
     if readelf -d "$file" | grep -E 'R(UN)?PATH' | grep -vqF "[\$ORIGIN"; then bad "${file##*/}: $(readelf -d "$file" | grep -E 'R(UN)?PATH')"; else good "${file##*/}"; fi
