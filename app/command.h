@@ -12,7 +12,7 @@ class App;
 
 namespace onebit {
 
-// What a command leaves behind: its exit code (0, 1 failure, 2 usage).
+// What a command leaves behind: its exit code (0, 1 failure, 2 usage, 3 of plan: does not fit).
 using CommandRun = std::function<int()>;
 
 // Adds the sub-command to `app` and sets *run when the user chose it.

@@ -199,7 +199,7 @@ CommandLine::CommandLine(std::span<const AddCommand> commands)
         "  1bit serve MODEL.gguf --device cpu  # this model, on the CPU\n"
         "  1bit run \"What is the capital of France?\"\n"
         "  1bit serve --help                   # flags and examples of a command\n\n"
-        "Exit codes: 0, 1 failure, 2 wrong usage.");
+        "Exit codes: 0, 1 failure, 2 wrong usage, 3 where plan finds that a model does not fit.");
 }
 
 const CLI::App* CommandLine::chosen() const {

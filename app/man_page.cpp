@@ -90,7 +90,7 @@ std::string man_page(const CLI::App& app, const std::string& version) {
         write_options(out, *command);
         write_footer(out, command->get_footer());
     }
-    out << ".SH EXIT STATUS\n0: done; 1: failure; 2: wrong usage.\n"
+    out << ".SH EXIT STATUS\n0: done; 1: failure; 2: wrong usage; 3: plan finds that a model does not fit.\n"
         << ".SH ENVIRONMENT\n";
     for (const auto& [name, meaning] : std::vector<std::pair<std::string, std::string>>{
              {"ONEBIT_API_KEY", "key of serve, and of the commands that ask a server"},

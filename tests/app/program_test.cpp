@@ -70,7 +70,8 @@ TEST_F(Program, EveryCommandHasHelpWithExamples) {
             << command;
         EXPECT_EQ(help.error_output, "") << command;
     }
-    EXPECT_THAT(top.output, HasSubstr("Usage: 1bit ["));
+    EXPECT_THAT(top.output,
+                AllOf(HasSubstr("Usage: 1bit ["), HasSubstr("3 where plan finds that a model does not fit")));
     EXPECT_THAT(run({"kernels", "warm", "--help"}).output, HasSubstr("Usage: 1bit kernels warm "));
 }
 
@@ -345,7 +346,7 @@ TEST_F(Program, TheManPageIsRoff) {
     }
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_EQ(result.error_output, "");
-    for (const char* text : {"SYNOPSIS", "1bit serve", "--keep-alive", "EXIT STATUS", "ONEBIT_API_KEY"})
+    for (const char* text : {"SYNOPSIS", "1bit serve", "--keep-alive", "EXIT STATUS", "3: plan", "ONEBIT_API_KEY"})
         EXPECT_THAT(result.output, HasSubstr(text));
 }
 
