@@ -21,7 +21,7 @@ namespace onebit {
 class RuntimeFolder {
 public:
     RuntimeFolder() {
-        std::string name = (std::filesystem::temp_directory_path() / "1bit-XXXXXX").string();
+        std::string name = (std::filesystem::temp_directory_path() / "1bit-test-XXXXXX").string();
         path_ = ::mkdtemp(name.data());
     }
     ~RuntimeFolder() {
