@@ -60,6 +60,12 @@ void split_empty_values(const CLI::App& app, std::vector<std::string>& words) {
     }
 }
 
+// "1bit kernels show"
+std::string full_name(const CLI::App* command) {
+    const CLI::App* above = command->get_parent();
+    return above ? full_name(above) + " " + command->get_name() : "1bit";
+}
+
 std::string first_word(const std::string& flag) { return flag.substr(0, flag.find('=')); }
 
 bool is_flag(const std::string& text) { return text.size() > 1 && text[0] == '-'; }
@@ -203,19 +209,20 @@ CommandLine::CommandLine(std::span<const AddCommand> commands)
 }
 
 const CLI::App* CommandLine::chosen() const {
-    std::vector<CLI::App*> parsed = app_->get_subcommands();
-    return parsed.empty() ? app_.get() : parsed.front();
+    const CLI::App* command = app_.get();
+    for (std::vector<CLI::App*> parsed; !(parsed = command->get_subcommands()).empty();) command = parsed.front();
+    return command;
 }
 
 // With the program's name before the command's, in the usage line of each.
 std::string CommandLine::help_of_chosen() const {
-    return chosen()->help(chosen() == app_.get() ? "" : "1bit", CLI::AppFormatMode::Normal);
+    const CLI::App* above = chosen()->get_parent();
+    return chosen()->help(above ? full_name(above) : "", CLI::AppFormatMode::Normal);
 }
 
 int CommandLine::usage_error(const CLI::ParseError& error) const {
     const CLI::App* command = chosen();
-    bool root = command == app_.get();
-    std::string full = root ? "1bit" : "1bit " + command->get_name();
+    std::string full = full_name(command);
     std::string see = "see " + full + " --help";
 
     std::vector<std::string> extras = app_->remaining(true);
@@ -230,11 +237,13 @@ int CommandLine::usage_error(const CLI::ParseError& error) const {
         shown.remedy += (shown.remedy.empty() ? "" : "; ") + see;
         return report(shown);
     }
-    if (!extras.empty() && root) {
+    const std::vector<const CLI::App*> below = shown_commands(*command);
+    if (!extras.empty() && !below.empty()) {
         std::vector<std::string> names;
-        for (const CLI::App* sub : shown_commands(*app_)) names.push_back(sub->get_name());
+        for (const CLI::App* sub : below) names.push_back(sub->get_name());
         std::string near = nearest_name(extras.front(), names);
-        return report({ErrorCode::usage, "'" + extras.front() + "'", "a command", "none of that name",
+        return report({ErrorCode::usage, "'" + extras.front() + "'",
+                       command == app_.get() ? "a command" : "a command of " + full, "none of that name",
                        near.empty() ? see : "did you mean '" + near + "'? " + see});
     }
     if (!extras.empty())

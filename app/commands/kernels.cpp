@@ -23,7 +23,10 @@ Result<loom::Constants> read_constants(const std::vector<std::string>& texts) {
     for (const std::string& text : texts) {
         auto constant = loom::parse_constant(text);
         if (!constant.ok()) return std::move(constant).error();
-        constants[constant->first] = constant->second;
+        const auto [same, is_new] = constants.insert(*constant);
+        if (!is_new)
+            return Error{ErrorCode::usage, "--set " + text, "one value for each constant",
+                         "a second one of " + same->first, "name it once"};
     }
     return constants;
 }

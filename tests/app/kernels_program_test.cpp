@@ -87,7 +87,11 @@ TEST_F(KernelsProgram, WhatCannotBeIsRefusedByName) {
         {{"show", "rms_norm_f32", "--target", "gfx9"}, "gfx1151"},
         {{"warm"}, "KERNEL"},
         {{"warm", "rms_norm_f32", "nothing"}, "'nothing'"},
-        {{"fill"}, "fill"},
+        {{"show", "rms_norm_f32", "--set", "columns=4", "--set", "columns=4"}, "a second one of columns"},
+        {{"show", "rms_norm_f32", "--targt", "gfx1151"}, "an option of 1bit kernels show"},
+        {{"show", "rms_norm_f32", "more"}, "1bit kernels show --help"},
+        {{"fill"}, "'fill': expected a command of 1bit kernels"},
+        {{"sho"}, "did you mean 'show'? see 1bit kernels --help"},
     };
     for (const auto& [more, part] : cases) {
         Texts words = {"kernels"};
