@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <optional>
 
 namespace onebit {
 namespace {
@@ -229,32 +230,45 @@ RouteChoice choose_freely(const RouteTable& table, const Times& times) {
     }
     if (times.members() == 1) return one_device(table.members[0], table.members[0] + " for everything: the only one");
 
-    Split best = alone;
+    // the time of a split over that of the best device alone, in the request that loses most and in the one that gains
+    // most
+    const auto against_one_device = [&](const Split& split) {
+        double worst = 0, best = INFINITY;
+        for (const Request& request : kRequests) {
+            double least = INFINITY;
+            for (size_t m = 0; m < times.members(); m++)
+                least = std::min(least, seconds_of(times, switch_seconds, {m, m, 0, 1}, request, 0));
+            const double ratio = seconds_of(times, switch_seconds, split, request, 0) / least;
+            worst = std::max(worst, ratio);
+            best = std::min(best, ratio);
+        }
+        return std::pair{worst, best};
+    };
+    std::optional<Split> best, too_little;
     double best_score = alone_score;
     for (size_t prefill = 0; prefill < times.members(); prefill++) {
         for (size_t decode = 0; decode < times.members(); decode++) {
             if (prefill == decode) continue;
             const Split split = make_split(table, times, prefill, decode);
             if (split.min_tokens == 0) continue;
-            const bool never_slower = std::all_of(std::begin(kRequests), std::end(kRequests), [&](const Request& one) {
-                double least = seconds_of(times, switch_seconds, {0, 0, 0, 1}, one, 0);
-                for (size_t m = 1; m < times.members(); m++)
-                    least = std::min(least, seconds_of(times, switch_seconds, {m, m, 0, 1}, one, 0));
-                return seconds_of(times, switch_seconds, split, one, 0) <= least * (1 + kRouteMargin);
-            });
+            const auto [worst_ratio, best_ratio] = against_one_device(split);
             const double split_score = score(split);
-            if (!never_slower || split_score >= best_score) continue;
+            if (worst_ratio > 1 + kRouteMargin || split_score >= best_score) continue;
+            if (best_ratio > 1 - kRouteMargin) {
+                too_little = split;
+                continue;
+            }
             best = split;
             best_score = split_score;
         }
     }
-    if (best.min_tokens > 0 && best_score < alone_score * (1 - kRouteMargin)) return choice_of(table, times, best);
+    if (best) return choice_of(table, times, *best);
     const std::string& device = table.members[alone.decode];
     std::string reason = device + " for everything: ";
-    if (best.min_tokens > 0)
-        return one_device(device, reason + "prompts on " + table.members[best.prefill] + " and tokens on " +
-                                      table.members[best.decode] + " would gain less than " +
-                                      percent(1 + kRouteMargin) + costs(table, best));
+    if (too_little)
+        return one_device(device, reason + "prompts on " + table.members[too_little->prefill] + " and tokens on " +
+                                      table.members[too_little->decode] + " would gain less than " +
+                                      percent(1 + kRouteMargin) + " in every request" + costs(table, *too_little));
     for (size_t m = 0; m < times.members(); m++) {
         if (m == alone.decode) continue;
         const Split split{m, alone.decode, 0, stretch_of(table, times, m, alone.decode)};

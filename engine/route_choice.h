@@ -33,8 +33,9 @@ inline constexpr uint32_t kFixedMinTokens = 256;
 // A graph of n tokens takes as long as measured, with straight lines between measured sizes and depths. The prefill
 // member gets ubatches from the smallest size on from which it wins at every larger one, two switches counted; its
 // times are lengthened by what a trial took longer than its parts. Open members are chosen for requests from 128 to
-// 8192 tokens of prompt with 128 and 512 of answer; a split that gains less than the margin is not worth a second
-// device. Error not_found when 1 token or a whole ubatch was not measured at depth 0, or for a wish that is no member.
+// 8192 tokens of prompt with 128 and 512 of answer; a split that gains less than the margin in every one of them is not
+// worth a second device. Error not_found when 1 token or a whole ubatch was not measured at depth 0, or for a wish that
+// is no member.
 Result<RouteChoice> choose_route(const RouteTable& table, const RouteWish& wish);
 
 // Expected seconds of a request alone: reading `prompt` tokens after `depth` cached ones, then making `generate`
