@@ -11,7 +11,7 @@ namespace onebit {
 // server_response::recv_with_timeout. The server looks after a time limit whether the client is still there; in its own
 // each result of any other request starts the limit anew, so that on a busy server nobody looks before the request's
 // own first result. And each result wakes all requests: of 16 streams, 16 threads for every token.
-// server_response::broadcast and terminate wake all that wait here, as the server's own wake all of its.
+// What server_response::broadcast and terminate bring, which the server does not call, is seen at the time limit.
 void use_response_wait();
 
 // Wakes who waits for a result of that task. After the result is in the queue. Any thread.
