@@ -12,7 +12,8 @@ nothing_left "$ONEBIT_CACHE"
 
 begin "no network, test clients"
 call "${no_registry[@]}" "$ROOT/scripts/test-setup"
-fails_well 'could not fetch the test clients'
+# where the machine's Node is too old, a newer one is fetched first
+fails_well 'could not fetch (the test clients|node-)'
 nothing_left "$ONEBIT_CACHE"
 
 begin "no network, git"
