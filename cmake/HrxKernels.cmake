@@ -10,8 +10,8 @@ find_program(ONEBIT_HRX_LLD ld.lld HINTS /usr/lib/llvm-19/bin NO_DEFAULT_PATH)
 set(onebit_hrx_kernel_flags_list -x c++ -std=c++20 -O2 -ffreestanding -nostdinc -nogpulib -fno-exceptions -fno-rtti
     -fno-threadsafe-statics -fconvergent-functions -ffp-contract=fast -Wall -Wextra -Werror)
 set(onebit_hrx_kernel_flags ${onebit_hrx_kernel_flags_list} CACHE INTERNAL "flags of all kernels")
-# The version of PTX is that of hrx/loom/targets.h, not that of a CUDA which the compiler finds on the machine or does not.
-set(onebit_hrx_nvptx_flags_list --target=nvptx64-nvidia-cuda --cuda-path=/nonexistent)
+# The version of PTX is the one of sm_80 in hrx/loom/targets.h, not that of a CUDA which may be on the machine.
+set(onebit_hrx_nvptx_flags_list --target=nvptx64-nvidia-cuda --cuda-path=/nonexistent --cuda-feature=+ptx75)
 set(onebit_hrx_nvptx_flags ${onebit_hrx_nvptx_flags_list} CACHE INTERNAL "flags of all kernels for NVIDIA GPUs")
 
 function(hrx_kernels name source)
@@ -27,11 +27,7 @@ function(hrx_kernels name source)
         else()
             set(image ${name}.${target}.ptx)
             string(SUBSTRING ${target} 3 2 generation)
-            set(version 75)
-            if(generation GREATER_EQUAL 90)
-                set(version 78)
-            endif()
-            set(flags ${onebit_hrx_nvptx_flags} --cuda-feature=+ptx${version} -march=${target} -S)
+            set(flags ${onebit_hrx_nvptx_flags} -march=${target} -S)
         endif()
         list(APPEND flags -DHRX_TARGET_GENERATION=${generation})
         if(ONEBIT_HRX_CLANG AND ONEBIT_HRX_LLD)
@@ -105,7 +101,7 @@ function(loom_kernels name)
                 set(bitcode ${folder}/${family}.${vendor}.bc)
                 set(flags --target=amdgcn-amd-amdhsa)
                 if(vendor STREQUAL nvptx)
-                    set(flags ${onebit_hrx_nvptx_flags} --cuda-feature=+ptx75 -march=sm_80)
+                    set(flags ${onebit_hrx_nvptx_flags} -march=sm_80)
                 endif()
                 add_custom_command(OUTPUT ${bitcode}
                     COMMAND ${ONEBIT_HRX_CLANG} ${flags} ${onebit_hrx_kernel_flags} -DHRX_LOOM=1 -I${ONEBIT_HRX_ROOT}
