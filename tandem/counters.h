@@ -34,6 +34,7 @@ struct Counts {
     // members.
     uint64_t plan_us = 0, input_us = 0, submit_us = 0, wait_us = 0;
     uint64_t arranged = 0;  // graphs for which the members were asked for an order and for wishes
+    uint64_t prepared = 0;  // graphs whose plan and shadow were made while the graph before was running
     uint64_t shadow_builds = 0, shadow_hits = 0;
     uint64_t shared_bytes = 0, shared_buffers = 0;
     std::map<std::string, uint64_t> fallbacks;  // reason: graphs that did not run whole on the member of their phase
@@ -56,7 +57,7 @@ struct MemberCounters {
 struct Counters {
     std::vector<MemberCounters> members;
     std::atomic<uint64_t> handoffs{0}, handoff_us{0}, repeats{0}, refused{0}, staged_writes{0}, direct_writes{0},
-        staged_bytes{0}, plan_us{0}, input_us{0}, submit_us{0}, wait_us{0}, arranged{0}, shadow_builds{0},
+        staged_bytes{0}, plan_us{0}, input_us{0}, submit_us{0}, wait_us{0}, arranged{0}, prepared{0}, shadow_builds{0},
         shadow_hits{0}, shared_bytes{0}, shared_buffers{0};
     explicit Counters(size_t count) : members(count) {}
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/log.h"
 #include "tandem/forced_member.h"
@@ -161,7 +162,7 @@ void Stream::enter(size_t member) {
 
 bool Stream::keep(SharedBuffer& shared, size_t offset, const void* data, size_t size) {
     if (consumed_) {
-        if (std::find(busy_.begin(), busy_.end(), true) != busy_.end()) {
+        if (busy()) {
             refused_ = true;
             return false;
         }
@@ -184,7 +185,7 @@ bool Stream::keep(SharedBuffer& shared, size_t offset, const void* data, size_t 
 }
 
 bool Stream::upload(SharedBuffer& shared, size_t offset, const void* data, size_t size) {
-    if (std::find(busy_.begin(), busy_.end(), true) != busy_.end()) return false;
+    if (busy()) return false;
     const auto overlaps = [&](const Write& write) {
         return write.shared == &shared && write.offset < offset + size && offset < write.offset + write.bytes;
     };
@@ -256,6 +257,32 @@ void Stream::forget(const SharedBuffer& shared) {
     writes_.resize(kept);
 }
 
+bool Stream::busy() const { return std::find(busy_.begin(), busy_.end(), true) != busy_.end(); }
+
+Shadow* Stream::shadow_for(size_t member, ggml_cgraph* graph, uint64_t uid, std::string& why) {
+    Shadow* shadow = shadows_.get(graph, uid, member - 1, is_cpu(member), why);
+    tandem_.counters().shadow_builds = shadows_.builds();
+    tandem_.counters().shadow_hits = shadows_.hits();
+    return shadow;
+}
+
+// The scheduler waits here before it writes the inputs of the graph that it built last, and the members would stand
+// still while its plan and its shadow are made. It must wait for work in flight before it lets a graph go, so one that
+// was announced since that began is alive.
+void Stream::prepare_next() {
+    ggml_cgraph* graph = std::exchange(next_graph_, nullptr);
+    if (graph == nullptr || graph->uid == 0 || !busy()) return;
+    const auto unallocated = [](const ggml_tensor* node) { return node->data == nullptr && !ggml_is_empty(node); };
+    if (std::any_of(graph->nodes, graph->nodes + graph->n_nodes, unallocated)) return;
+    const Plan& plan = plan_for(graph);
+    if (plan.pieces.size() != 1) return;
+    const Stopwatch watch(tandem_.counters().plan_us);
+    const size_t member = plan.pieces.front().member;
+    std::string why;
+    if (member > 0 && shadow_for(member, graph, graph->uid, why) == nullptr) return;
+    ++tandem_.counters().prepared;
+}
+
 ggml_status Stream::run(size_t member, ggml_cgraph* graph, uint64_t uid) {
     const Stopwatch watch(tandem_.counters().submit_us);
     ggml_status status = GGML_STATUS_FAILED;
@@ -266,9 +293,7 @@ ggml_status Stream::run(size_t member, ggml_cgraph* graph, uint64_t uid) {
             status = ggml_backend_graph_compute_async(backends_[0].get(), graph);
         } else {
             std::string why;
-            Shadow* shadow = shadows_.get(graph, uid, member - 1, is_cpu(member), why);
-            tandem_.counters().shadow_builds = shadows_.builds();
-            tandem_.counters().shadow_hits = shadows_.hits();
+            Shadow* shadow = shadow_for(member, graph, uid, why);
             if (shadow == nullptr) {
                 log_verbose("tandem",
                             tandem_.name() + ": " + tandem_.member_name(member) + " cannot run a graph: " + why);
@@ -319,7 +344,7 @@ ggml_status Stream::compute(ggml_cgraph* graph) {
     tandem_.flush(this);
     const Plan plan = plan_for(graph);
     reads_.clear();
-    last_graph_ = nullptr;
+    last_graph_ = next_graph_ = nullptr;
     const std::string refusal = plan.fallback.empty() ? std::string()
                                                       : tandem_.name() + ": " + plan.fallback + " does not run on " +
                                                             tandem_.member_name(plan.member);
@@ -430,6 +455,7 @@ void Stream::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* pa
     };
     arrangements_.arrange(graph, graph_tokens(graph), {tandem_.members(), tandem_.owner_takes_part(), ask}, parameters);
     tandem_.counters().arranged = arrangements_.asked();
+    next_graph_ = busy() ? graph : nullptr;
 }
 
 void Stream::set(ggml_tensor* tensor, const void* data, size_t offset, size_t size) {
@@ -484,6 +510,7 @@ void Stream::prepare_copy() {
 
 void Stream::synchronize() {
     tandem_.set_thread_stream(this);
+    prepare_next();
     for (size_t i = 0; i < backends_.size(); ++i) wait(i);
     if (!reads_.empty()) check_results();
 }

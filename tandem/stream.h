@@ -71,6 +71,9 @@ private:
     bool is_cpu(size_t member) const;
     void deliver(size_t member, bool again);
     ggml_status run(size_t member, ggml_cgraph* graph, uint64_t uid);
+    Shadow* shadow_for(size_t member, ggml_cgraph* graph, uint64_t uid, std::string& why);
+    void prepare_next();
+    bool busy() const;
     bool repeatable(ggml_cgraph* graph, std::string& why);
     ggml_status repeat(ggml_cgraph* graph, const Plan& plan, size_t failed);
     void read_on(size_t member, const ggml_tensor* tensor, void* data, size_t offset, size_t size);
@@ -109,6 +112,7 @@ private:
     ggml_backend_buffer_t barrier_ = nullptr;  // see deliver()
 
     std::vector<Read> reads_;            // results asked for since the last graph
+    ggml_cgraph* next_graph_ = nullptr;  // announced by optimize() while a member works, see prepare_next()
     ggml_cgraph* last_graph_ = nullptr;  // null once the scheduler builds another one in its place
     size_t last_graph_member_ = 0;
     bool last_graph_whole_ = false;

@@ -370,6 +370,7 @@ Counts Tandem::counts() const {
     counts.submit_us = counters_->submit_us;
     counts.wait_us = counters_->wait_us;
     counts.arranged = counters_->arranged;
+    counts.prepared = counters_->prepared;
     counts.shadow_builds = counters_->shadow_builds;
     counts.shadow_hits = counters_->shadow_hits;
     counts.shared_bytes = counters_->shared_bytes;

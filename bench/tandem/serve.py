@@ -3,11 +3,12 @@
 is cached, and the start.
 
 usage: bench/tandem/serve.py --program 1bit --model MODEL.gguf --out FILE.jsonl [--request 8192+128]... [--chat TURNS]
-       [--starts N] [--pairs N] [--seconds N] --choice NAME=FLAGS...
+       [--starts N] [--memory] [--pairs N] [--seconds N] --choice NAME=FLAGS...
 
 Each choice is a server of its own with the flags given to `1bit serve`, all run at once, one of them has work at a time
 (A B C, C B A). One JSON line a measurement. Correctness columns: tokens that were computed, cached and made, which member
-computed them, and a hash of the text.
+computed them, and a hash of the text. --memory: what nvidia-smi says is used on the GPU with nothing running, with an empty
+CUDA context, and with each server alone, ready and after a request.
 """
 import argparse
 import hashlib
@@ -24,6 +25,26 @@ def words(count, seed):
     """Token numbers, the same for each choice."""
     chance = random.Random(seed)
     return [chance.randrange(1000, 20000) for _ in range(count)]
+
+
+def gpu_memory():
+    """MiB in use on the first GPU."""
+    found = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], check=True,
+                           capture_output=True, text=True)
+    return int(found.stdout.split()[0])
+
+
+def empty_context():
+    """MiB in use while another process has a CUDA context and nothing else."""
+    program = ("import ctypes, sys; cuda = ctypes.CDLL('libcuda.so.1'); context = ctypes.c_void_p(); "
+               "done = [cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)]; "
+               "print('ready' if not any(done) else done, flush=True); sys.stdin.read()")
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        if process.stdout.readline().strip() != "ready":
+            sys.exit("no CUDA context could be made")
+        used = gpu_memory()
+        process.stdin.close()
+    return used
 
 
 class Server:
@@ -90,6 +111,7 @@ def main():
     parser.add_argument("--request", action="append", default=[])
     parser.add_argument("--chat", type=int, default=0)
     parser.add_argument("--starts", type=int, default=0)
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=200)
     options = parser.parse_args()
@@ -114,6 +136,18 @@ def main():
             server.stop()
             if pair >= 0:
                 put(kind="start", choice=server.name, pair=pair, us=round(seconds * 1e6))
+
+    if options.memory:
+        put(kind="memory", choice="nothing", ready_mib=gpu_memory())
+        put(kind="memory", choice="empty CUDA context", ready_mib=empty_context())
+        for server in servers:
+            server.start()
+            ready = gpu_memory()
+            server.complete(words(2048, 1), 64, False)
+            after = gpu_memory()
+            shared = [line for line in server.get("/metrics")[1].decode().splitlines() if "shared_bytes" in line]
+            server.stop()
+            put(kind="memory", choice=server.name, ready_mib=ready, after_request_mib=after, shared=shared)
 
     try:
         for server in servers:

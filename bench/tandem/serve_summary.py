@@ -41,7 +41,10 @@ def main():
                 requests[(row["prompt"], row["answer"], row["pair"])][row["choice"]] = row
             elif row["kind"] == "chat":
                 chats[row["pair"]].setdefault(row["choice"], []).append(row)
-        choices = {row["choice"] for row in rows}
+        choices = {row["choice"] for row in rows if row["kind"] != "memory"}
+        for row in rows:
+            if row["kind"] == "memory":
+                print(f"| memory, {row['choice']} | {row['ready_mib']} MiB | {row.get('after_request_mib', '')} |")
         if starts:
             print("\n## start")
             ratios(list(starts.values()), lambda row: row["us"])

@@ -319,9 +319,10 @@ int main(int argc, char** argv) {
              << R"(,"handoff_us":)" << counts.handoff_us << R"(,"staged":)" << counts.staged_writes << R"(,"direct":)"
              << counts.direct_writes << R"(,"staged_bytes":)" << counts.staged_bytes << R"(,"plan_us":)"
              << counts.plan_us << R"(,"input_us":)" << counts.input_us << R"(,"submit_us":)" << counts.submit_us
-             << R"(,"wait_us":)" << counts.wait_us << R"(,"arranged":)" << counts.arranged << R"(,"shadow_builds":)"
-             << counts.shadow_builds << R"(,"shadow_hits":)" << counts.shadow_hits << R"(,"shared_bytes":)"
-             << counts.shared_bytes << R"(,"repeats":)" << counts.repeats << R"(,"members":[)";
+             << R"(,"wait_us":)" << counts.wait_us << R"(,"arranged":)" << counts.arranged << R"(,"prepared":)"
+             << counts.prepared << R"(,"shadow_builds":)" << counts.shadow_builds << R"(,"shadow_hits":)"
+             << counts.shadow_hits << R"(,"shared_bytes":)" << counts.shared_bytes << R"(,"repeats":)" << counts.repeats
+             << R"(,"members":[)";
         for (const auto& member : counts.members)
             line << (&member == &counts.members.front() ? "" : ",") << R"({"member":")" << member.member
                  << R"(","prefill":)" << member.prefill_tokens << R"(,"decode":)" << member.decode_tokens

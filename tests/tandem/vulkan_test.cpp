@@ -279,6 +279,23 @@ TEST_F(TandemOnVulkan, OnePlanOfTheMemoryServesBothPhases) {
     EXPECT_FALSE(run.failed);
 }
 
+// The inputs of an ubatch wait for the one before it: what else it needs is made meanwhile, whoever computes it.
+TEST_F(TandemOnVulkan, TheNextUbatchIsPreparedWhileAMemberWorks) {
+    const RunOptions options{.prompt = 80, .answer = 1};  // ubatches of 32, 32 and 16 tokens
+    for (const std::string choice : {"owner=Vulkan0,decode=CPU,min=8", "owner=Vulkan0,prefill=CPU,min=8,staged=1"}) {
+        const auto prepared = [&] {
+            for (const Counts& counts : tandem_counts())
+                if (counts.tandem == ggml_backend_dev_name(device_of(choice))) return counts.prepared;
+            return uint64_t{0};
+        };
+        const uint64_t before = prepared();
+        ASSERT_FALSE(run_model(choice, options).failed) << choice;
+        // the second ubatch may take the graph of the first again, the third has another shape
+        EXPECT_GE(prepared() - before, 1u) << choice;
+        EXPECT_LE(prepared() - before, 2u) << choice;
+    }
+}
+
 // Software Vulkan binds 128 MiB of a tensor at most: some graphs go to the guest then, which is right too.
 TEST_F(TandemOnVulkan, ACacheAboveFourGibibytes) {
     if (available_memory() < (8ull << 30)) GTEST_SKIP() << "8 GiB of free memory are needed";
