@@ -2,6 +2,7 @@
 #include "engine/text_tokens.h"
 
 #include <algorithm>
+#include <ranges>
 #include <thread>
 
 #include "base/hash.h"
@@ -40,12 +41,14 @@ public:
         uint64_t submitted = 0;
         for (const uint32_t slots : request_.slots) {
             ONEBIT_RETURN_IF_ERROR(open(slots));
-            for (const uint32_t prompt : prompts_) {
+            // the longest first: no buffer has to be replaced for the others (lavapipe 22.3 ends in a fault then)
+            for (const uint32_t prompt : std::views::reverse(prompts_)) {
                 auto one = run_case(prompt, slots);
                 if (!one.ok()) return std::move(one).error();
                 submitted += one->submitted;
                 report_.cases.push_back(std::move(*one));
             }
+            std::reverse(report_.cases.end() - static_cast<ptrdiff_t>(prompts_.size()), report_.cases.end());
         }
         if (request_.third) report_.usual = usual_.result();
         for (VerifyCase& one : report_.cases) one.faults = verify_faults(one, report_.usual, request_.limits);

@@ -340,13 +340,16 @@ TEST_F(Verifying, SoftwareVulkanAgreesWithTheCpuAndItsDefectsAreFound) {
     if (ggml_backend_dev_by_name("Vulkan0") == nullptr) GTEST_SKIP() << "no Vulkan0 on this machine";
     VerifyRequest request = request_of();
     request.tested = device("Vulkan0");
-    request.prompts = {1, 33};
+    request.prompts = {2, 33, 1};
     request.slots = {1, 2};
     request.generate = 4;
     request.limits = VerifyLimits::without_third();
     const VerifyReport right = verify(request);
     EXPECT_TRUE(right.right()) << verify_to_text(right);
-    EXPECT_GT(right.cases.at(1).tested.mean_kl, 0) << "not another device";
+    std::vector<std::pair<uint32_t, uint32_t>> order;
+    for (const VerifyCase& one : right.cases) order.emplace_back(one.slots, one.prompt);
+    EXPECT_TRUE(std::ranges::is_sorted(order) && order.size() == 6) << verify_to_text(right);
+    EXPECT_GT(right.cases.at(2).tested.mean_kl, 0) << "not another device";
     // as for a split: its owner alone is the reference and the guest the third
     request.reference = device("Vulkan0");
     request.third = device("CPU");
