@@ -50,6 +50,12 @@ if(EXISTS /proc/cpuinfo)
     target_compile_options(ggml-cpu PRIVATE -include ${CMAKE_BINARY_DIR}/host_cpu/onebit_host_cpu.h)
 endif()
 
+# ggml-cpu's code for AMX keeps the weights a second time, in an order of its own, and some virtual machines offer the
+# instructions but end who uses them.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_options(ggml-cpu PRIVATE -mno-amx-tile -mno-amx-int8 -mno-amx-bf16)
+endif()
+
 # llama.cpp's own tests are not part of ours, but this one is a tool that our tests and users run
 add_executable(test-backend-ops EXCLUDE_FROM_ALL ${ONEBIT_LLAMA_DIR}/tests/test-backend-ops.cpp)
 target_link_libraries(test-backend-ops PRIVATE llama llama-common ggml)

@@ -230,9 +230,9 @@ TEST_F(Verifying, TokensPerMemberAreThoseOfTheCase) {
     VerifyRequest request = request_of();
     request.prompts = {33, 40};
     request.tested.split = true;
-    // as a tandem would count: 33 + 16 tokens in the first case, 40 + 16 in the second
-    const std::vector<std::pair<uint64_t, uint64_t>> readings = {{0, 0},   {0, 0},   {33, 16},
-                                                                 {33, 16}, {73, 32}, {73, 32}};
+    // as a tandem would count: 40 + 16 tokens in the longer case, which is run first, and 33 + 16 in the other
+    const std::vector<std::pair<uint64_t, uint64_t>> readings = {{0, 0},   {0, 0},   {40, 16},
+                                                                 {40, 16}, {73, 32}, {73, 32}};
     size_t next = 0;
     request.tested.counters = [&] {
         const auto [prefill, decode] = readings.at(next++);
