@@ -335,6 +335,7 @@ ggml_status Stream::give_up(std::string text) {
 }
 
 ggml_status Stream::compute(ggml_cgraph* graph) {
+    last_graph_ = next_graph_ = nullptr;
     if (graph->n_nodes == 0) return GGML_STATUS_SUCCESS;
     tandem_.set_thread_stream(this);
     if (poisoned_) {
@@ -344,7 +345,6 @@ ggml_status Stream::compute(ggml_cgraph* graph) {
     tandem_.flush(this);
     const Plan plan = plan_for(graph);
     reads_.clear();
-    last_graph_ = next_graph_ = nullptr;
     const std::string refusal = plan.fallback.empty() ? std::string()
                                                       : tandem_.name() + ": " + plan.fallback + " does not run on " +
                                                             tandem_.member_name(plan.member);
@@ -393,7 +393,8 @@ ggml_status Stream::compute(ggml_cgraph* graph) {
     refused_ = false;
     if (status != GGML_STATUS_SUCCESS) return status;
     count(plan, member);
-    last_graph_ = graph;
+    // a piece that the scheduler cut out for a callback is gone when it returns, and is not all of what made the result
+    last_graph_ = graph->uid != 0 ? graph : nullptr;
     last_graph_member_ = member;
     last_graph_whole_ = whole;
     return status;
@@ -445,7 +446,7 @@ ggml_status Stream::repeat(ggml_cgraph* graph, const Plan& plan, size_t failed_m
 // One order of the nodes and one set of wishes whoever runs the graph: the scheduler's plan of the memory then fits the
 // graphs of every phase. Another plan is a wait for the graph before, while which the mask could be filled.
 void Stream::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* parameters) {
-    last_graph_ = nullptr;
+    last_graph_ = next_graph_ = nullptr;
     if (graph->n_nodes == 0) return;
     const Stopwatch watch(tandem_.counters().plan_us);
     if (tandem_.members() > 1 && tandem_.settings().repeat) hold_inputs(graph);
@@ -455,7 +456,7 @@ void Stream::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* pa
     };
     arrangements_.arrange(graph, graph_tokens(graph), {tandem_.members(), tandem_.owner_takes_part(), ask}, parameters);
     tandem_.counters().arranged = arrangements_.asked();
-    next_graph_ = busy() ? graph : nullptr;
+    if (busy()) next_graph_ = graph;
 }
 
 void Stream::set(ggml_tensor* tensor, const void* data, size_t offset, size_t size) {
@@ -519,7 +520,7 @@ void Stream::synchronize() {
 void Stream::check_results() {
     const std::vector<Read> reads = std::move(reads_);
     reads_.clear();
-    if (last_graph_ != nullptr && tandem_.fault(Fault::Kind::nan, last_graph_member_)) {
+    if (tandem_.fault(Fault::Kind::nan, last_graph_member_)) {
         const float nan = std::numeric_limits<float>::quiet_NaN();
         std::memcpy(reads.front().data, &nan, std::min(sizeof nan, reads.front().size));
     }
@@ -536,6 +537,7 @@ void Stream::check_results() {
     }
     const Plan plan = plan_for(last_graph_);
     if (repeat(last_graph_, plan, member) != GGML_STATUS_SUCCESS) {
+        for (size_t i = 0; i < backends_.size(); ++i) wait(i);
         failed(member);
         poisoned_ = true;
         return;

@@ -192,6 +192,17 @@ TEST(TandemFailure, AResultThatIsNotANumberIsComputedAgain) {
     }
 }
 
+// Programs that look at nodes have graphs computed in pieces, which are gone when the result is read.
+TEST(TandemFailure, AResultOfPiecesThatIsNotANumberFailsTheNextGraph) {
+    const std::string choice = "owner=CPU,prefill=guest:CPU,decode=guest:CPU";
+    const ModelRun run = run_model(choice, {.callback = true});
+    ASSERT_FALSE(run.failed);
+    EXPECT_EQ(run.logits, run_model("CPU", {.callback = true}).logits);
+    const std::string wrong = choice + ",fault=nan/guest:CPU/3";
+    EXPECT_TRUE(run_model(wrong, {.callback = true}).failed);
+    EXPECT_EQ(counts_of(wrong).repeats, 0u);
+}
+
 TEST(TandemFailure, AFailedAllocationOrMappingIsAnErrorNotACrash) {
     for (const char* choice :
          {"owner=CPU,prefill=guest:CPU,fault=allocate/CPU/1", "owner=CPU,prefill=guest:CPU,fault=map/guest:CPU/1"}) {

@@ -86,6 +86,8 @@ ModelRun run_model(const std::string& choice, const RunOptions& options) {
     parameters.flash_attn_type =
         options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     parameters.type_k = parameters.type_v = options.cache;
+    if (options.callback)
+        parameters.cb_eval = [](ggml_tensor* node, bool asks, void*) { return !asks || node->op == GGML_OP_RMS_NORM; };
     const std::unique_ptr<llama_context, Free> context(llama_init_from_model(model.get(), parameters));
     if (context == nullptr) return run;
 

@@ -21,6 +21,7 @@ struct RunOptions {
     bool flash_attention = true;
     ggml_type cache = GGML_TYPE_F16;
     std::string model = {};    // the built-in one when empty
+    bool callback = false;     // graphs are computed in pieces, for a callback that looks at some nodes
     uint64_t cache_bytes = 0;  // a context so long that the KV cache has at least as many; 0: just long enough
 };
 
